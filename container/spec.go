@@ -1,0 +1,70 @@
+package container
+
+import "github.com/edgehero/dispatch/jobsize"
+
+// A Spec says what one job needs of a runtime. Runtimes turn it into a command
+// line; everything else that must know a bound reads it from there.
+type Spec struct {
+	// Image is the reference or id of an image on this host. Empty only under
+	// the process runtime.
+	Image string
+	// Entrypoint replaces the image's entrypoint. Defaults to the image's.
+	Entrypoint string
+	// Command is the program and its arguments. Defaults to the image's.
+	Command []string
+	// Job and Attempt name the run; together with a nonce they give the
+	// container's name and labels.
+	Job     string
+	Attempt int
+	// Instance is the id of the worker process that owns the run.
+	Instance string
+	// Size bounds memory and weighs CPU time.
+	Size jobsize.Size
+	// Shares is the CPU weight of the size under the runtime's own mapping.
+	// Defaults to Size.Shares().
+	Shares int64
+	// CPUs is the ceiling every job of the host shares, in hundredths of a CPU.
+	// Off or unknown leaves the bound off.
+	CPUs jobsize.Limit
+	// PIDs bounds the number of tasks. Defaults to 512.
+	PIDs int64
+	// User is uid or uid:gid, numeric. Defaults to 65534:65534. Root is refused
+	// unless AllowRoot is set.
+	User      string
+	AllowRoot bool
+	// Workdir is where the command starts. Defaults to the image's.
+	Workdir string
+	// Mounts are the folders and files of the host that the job sees.
+	Mounts []Mount
+	// Env is the job's environment. Host variables are never added to it.
+	Env map[string]string
+	// Network is none, private (a network for this job alone, with no way out)
+	// or the name of an existing network. Defaults to none.
+	Network string
+	// WritableRoot leaves the image's root file system writable.
+	WritableRoot bool
+	// TmpMiB is the size of /tmp. Defaults to a quarter of the memory.
+	TmpMiB jobsize.MiB
+	// CgroupParent is the cgroup that the venue runs its jobs under. Defaults
+	// to none.
+	CgroupParent string
+	// ExtraFlags are further flags of the runtime, each out of a closed list.
+	ExtraFlags []string
+	// Supervisor is the path of a static supervisor on this host that is
+	// mounted into the container as its entrypoint. Defaults to the image's
+	// own. The process runtime always needs one.
+	Supervisor string
+	// PlainCommand is true for a command that signs no exit line of its own;
+	// its supervisor then turns a non-zero exit code into 2, ran and failed.
+	PlainCommand bool
+}
+
+// A Mount is one folder or file of the host that a job sees.
+type Mount struct {
+	Source   string // absolute path on the host
+	Target   string // absolute path in the container
+	Writable bool
+	// Relabel gives the source a label of this job alone (SELinux). Only for a
+	// directory that the job owns.
+	Relabel bool
+}
