@@ -1,6 +1,7 @@
 package exit
 
 import (
+	"math"
 	"slices"
 
 	"github.com/edgehero/dispatch/internal/jsonval"
@@ -159,9 +160,7 @@ func amount(v jsonval.Value) *float64 {
 	if !ok || f < 0 {
 		return nil
 	}
-	if f == 0 {
-		f = 0 // not the -0 that JSON can write
-	}
+	f = math.Abs(f) // JSON can write -0
 	return &f
 }
 

@@ -37,7 +37,7 @@ type Line struct {
 	// CanaryLoad is loaded or failed.
 	CanaryLoad Word `json:"canaryLoad"`
 
-	// The fields below may be acted on only when Verified is true.
+	// The fields below may be acted on only when Verified is true: see Trusted.
 
 	ModelRoles      *ModelRoles      `json:"modelRoles"`
 	ProviderFailure *ProviderFailure `json:"providerFailure"`
@@ -54,6 +54,21 @@ type Line struct {
 	// Verified is true for a line whose signature was checked with the run's
 	// key.
 	Verified bool `json:"verified"`
+}
+
+// Trusted returns the line with only what may be acted on: all of a verified
+// line, and any other one without the fields that only a verified line may
+// give. It changes nothing in l; nil stays nil.
+func (l *Line) Trusted() *Line {
+	if l == nil || l.Verified {
+		return l
+	}
+	t := *l
+	t.ModelRoles, t.ProviderFailure = nil, nil
+	t.ReplaySafe, t.ToolsStarted = nil, nil
+	t.AnswerDraftDigest, t.QuestionRefDigest = "", ""
+	t.Loaded = nil
+	return &t
 }
 
 // A Word is a text out of a closed set or of a checked pattern. The zero value
