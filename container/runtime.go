@@ -36,7 +36,8 @@ type IO struct {
 	// Key is delivered as the first line of stdin. The zero Key delivers
 	// none, and the run's line is then read unsigned.
 	Key exit.Key
-	// Stdin is the job's input, sent after the key. Nil sends none.
+	// Stdin is the job's input, sent after the key, at most 64 MiB. It is read
+	// to its end before the run starts. Nil sends none.
 	Stdin io.Reader
 	// Log takes the raw output, stdout and stderr as they come. A write error
 	// never ends a run. Defaults to nothing.
@@ -47,6 +48,8 @@ type IO struct {
 
 // A Result says how a run ended.
 type Result struct {
+	// Name is the container's name, by which Stop and Inspect know it.
+	Name string
 	// Code is the container's real exit code, 0..255: 137 for an aborted run.
 	Code int
 	// Aborted is true when the run was stopped because its context ended;
@@ -60,6 +63,7 @@ type Result struct {
 	// still run.
 	Detached bool
 	// Orphan is true when a stop did not take and the container may still run.
+	// Call Stop with Name until it succeeds.
 	Orphan bool
 	// MemoryLimit is the memory bound that was on the command line, in bytes.
 	MemoryLimit jobsize.Limit

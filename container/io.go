@@ -1,0 +1,107 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/edgehero/dispatch/exit"
+)
+
+// maxInput bounds a job's input, which is held in memory while the run starts.
+const maxInput = 64 << 20
+
+// maxRefusal is how much of a client's stderr is kept to recognise a refusal.
+// The job's own stderr comes the same way, so it is never logged.
+const maxRefusal = 4 << 10
+
+// stdin returns what goes into a run: the key's line, then the input. It is nil
+// when nothing goes in.
+func (i IO) stdin() (io.Reader, error) {
+	var text []byte
+	if !i.Key.IsZero() {
+		text = append([]byte(i.Key.Reveal()), '\n')
+	}
+	if i.Stdin != nil {
+		input, err := io.ReadAll(io.LimitReader(i.Stdin, maxInput+1))
+		if err != nil {
+			return nil, fmt.Errorf("read the job's input: %w", err)
+		}
+		if len(input) > maxInput {
+			return nil, errors.New("read the job's input: it is longer than 64 MiB; mount a file instead")
+		}
+		text = append(text, input...)
+	} else if text == nil {
+		return nil, nil
+	}
+	return bytes.NewReader(text), nil
+}
+
+// An output takes what a run writes, from several streams at once. It never
+// fails: a full log disk must not end a run.
+type output struct {
+	mu   sync.Mutex
+	log  io.Writer
+	tail exit.Tail
+	any  bool
+}
+
+func newOutput(log io.Writer) *output {
+	if log == nil {
+		log = io.Discard
+	}
+	return &output{log: log}
+}
+
+// Write passes p to the tail and to the log.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.any = o.any || len(p) > 0
+	o.tail.Write(p)
+	// The tail has it; what the log could not take is lost there alone.
+	_, _ = o.log.Write(p)
+	return len(p), nil
+}
+
+// wrote reports whether anything was written.
+func (o *output) wrote() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.any
+}
+
+// exitLine picks the decisive line into r, out of the tail or, when a key was
+// issued and nothing in the tail verifies, out of the file in exitDir. It is
+// called once the run is over; exitDir is empty where there is no such file.
+func (o *output) exitLine(r *Result, run IO, exitDir string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	tail := o.tail.Bytes()
+	r.TailCut = o.tail.Cut()
+	if run.Key.IsZero() {
+		r.Line = run.Parser.Parse(tail)
+		return
+	}
+	r.Line, r.Auth = run.Parser.ParseSigned(tail, run.Key)
+	if r.Auth == exit.Verified || exitDir == "" {
+		return
+	}
+	text, err := readExitFile(exitDir)
+	if err != nil {
+		return
+	}
+	if line, auth := run.Parser.ParseSigned(text, run.Key); auth == exit.Verified {
+		r.Line, r.Auth, r.SecondChannel = line, auth, true
+	}
+}
+
+// A head keeps the first maxRefusal bytes written to it.
+type head struct{ kept []byte }
+
+func (h *head) Write(p []byte) (int, error) {
+	h.kept = append(h.kept, p[:min(len(p), maxRefusal-len(h.kept))]...)
+	return len(p), nil
+}
