@@ -44,6 +44,9 @@ type Job struct {
 	// the deliveries whose worker vanished. The queue keeps both.
 	Attempts int `json:"-"`
 	Stalls   int `json:"-"`
+	// Passed names, in order, the notHost of each Defer so far, at most the last
+	// 64. A queue that serves one host only need not keep it.
+	Passed []string `json:"-"`
 }
 
 // A Queue hands out jobs at least once. Implementations are safe for concurrent
@@ -54,8 +57,9 @@ type Queue interface {
 	Next(ctx context.Context) (Delivery, error)
 }
 
-// A Delivery is one claim on a job. After Done, Retry, Defer or Dead has
-// succeeded, or any method has returned ErrLeaseLost, the claim is over.
+// A Delivery is one claim on a job, safe for concurrent use. After Done, Retry,
+// Defer or Dead has succeeded, or any method has returned ErrLeaseLost, the
+// claim is over. A settling method that failed may be called again.
 type Delivery interface {
 	Job() Job
 	// Lease is how long the claim holds without Extend; 0 means for as long as
