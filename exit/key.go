@@ -37,8 +37,8 @@ const (
 // fresh one for each attempt and hand it to the container on standard input as
 // one line; never put it in arguments, the environment or a log.
 //
-// The secret stands behind a pointer and every way to print a Key gives a fixed
-// text, so a Key in a logged struct gives nothing away; [Key.Reveal] alone does.
+// Every way to print a Key, or a struct that holds one, gives a fixed text or an
+// address; [Key.Reveal] alone gives the secret away.
 // The zero Key is no key: it signs nothing and verifies nothing. A Key may be
 // used by several goroutines at once.
 type Key struct {
@@ -48,7 +48,10 @@ type Key struct {
 // secret is what a Key hides. The MAC key is the text as it travels, not the
 // bytes that the text stands for.
 type secret struct {
-	text [keyLen]byte
+	// text is a function because a pointer alone does not hide it: fmt follows
+	// the pointer in an unexported field when the verb does not fit, as in
+	// Printf("%s", struct{ key Key }{k}), and so do dumpers that use reflection.
+	text func() [keyLen]byte
 	// macs holds hash.Hash values that are keyed already: keying one costs as
 	// much as hashing 128 bytes.
 	macs sync.Pool
@@ -73,8 +76,8 @@ func ParseKey(text string) (Key, error) {
 }
 
 func newKey(text [keyLen]byte) Key {
-	s := &secret{text: text}
-	s.macs.New = func() any { return hmac.New(sha256.New, s.text[:]) }
+	s := &secret{text: func() [keyLen]byte { return text }}
+	s.macs.New = func() any { return hmac.New(sha256.New, text[:]) }
 	return Key{s}
 }
 
@@ -87,7 +90,8 @@ func (k Key) Reveal() string {
 	if k.IsZero() {
 		return ""
 	}
-	return string(k.secret.text[:])
+	text := k.secret.text()
+	return string(text[:])
 }
 
 // Sign returns the line with its signature, without a newline. The line must be
