@@ -52,7 +52,7 @@ func TestSignPinned(t *testing.T) {
 	k := mustKey(t, keyText)
 	for line, mac := range map[string]string{
 		`{"event":"exit","code":0}`: "8366c021dadb3ccab462e81db666ca08c43f4a94f11f0074fa71f9adb9633fb8",
-		"{\"event\":\"exit\",\"url\":\"http://h/?a=1&b=<2>\",\"sep\":\"\u2028\"}":             "0e741a5622d0d1817917cf462fb93dbc0e140919b15e96f0c976e66bf656623e",
+		"{\"event\":\"exit\",\"url\":\"http://h/?a=1&b=<2>\",\"sep\":\"\u2028\"}":    "0e741a5622d0d1817917cf462fb93dbc0e140919b15e96f0c976e66bf656623e",
 		`{"event":"exit","url":"http://h/?a=1\u0026b=\u003c2\u003e","sep":"\u2028"}`: "45c0b7baea0fdc4f5296e4fd4f756f1396ab1eb3216c38f06193459dac2a8dd1",
 	} {
 		want := line[:len(line)-1] + `,"auth":"` + mac + `"}`
@@ -113,10 +113,10 @@ func TestVerifyRefuses(t *testing.T) {
 	seal := func(body, mac string) string { return body + `,"auth":"` + mac + `"}` }
 	body := strings.TrimSuffix(line, "}")
 	for name, text := range map[string]string{
-		"empty":                  "",
-		"unsigned":               line,
-		"another key":            mustSign(t, mustKey(t, otherText), line),
-		"another line's":         seal(`{"event":"exit","code":1`, mac),
+		"empty":          "",
+		"unsigned":       line,
+		"another key":    mustSign(t, mustKey(t, otherText), line),
+		"another line's": seal(`{"event":"exit","code":1`, mac),
 		"fields in another order": seal(`{"event":"exit","turns":1,"code":0`,
 			macOf(keyText, []byte(`{"event":"exit","code":0,"turns":1}`))),
 		"upper-case hex":        seal(body, strings.ToUpper(mac)),
