@@ -52,9 +52,15 @@ type secret struct {
 	// the pointer in an unexported field when the verb does not fit, as in
 	// Printf("%s", struct{ key Key }{k}), and so do dumpers that use reflection.
 	text func() [keyLen]byte
-	// macs holds hash.Hash values that are keyed already: keying one costs as
-	// much as hashing 128 bytes.
+	// macs holds *mac values that are keyed already: keying one costs as much as
+	// hashing 128 bytes.
 	macs sync.Pool
+}
+
+// A mac computes MACs, one after another.
+type mac struct {
+	hash.Hash
+	sum [sha256.Size]byte // here so that it takes no memory for each MAC
 }
 
 // NewKey returns a fresh random key.
@@ -77,7 +83,7 @@ func ParseKey(text string) (Key, error) {
 
 func newKey(text [keyLen]byte) Key {
 	s := &secret{text: func() [keyLen]byte { return text }}
-	s.macs.New = func() any { return hmac.New(sha256.New, text[:]) }
+	s.macs.New = func() any { return &mac{Hash: hmac.New(sha256.New, text[:])} }
 	return Key{s}
 }
 
@@ -144,16 +150,26 @@ func unsignable(line []byte) string {
 //
 // Only the returned bytes may be read: what stood around them is not signed.
 func (k Key) Verify(line []byte) (unsigned []byte, ok bool) {
-	body, mac := splitSigned(trim(line))
+	body, ok := k.check(line)
+	if !ok {
+		return nil, false
+	}
+	// In one step, with the byte after the body, because make and two appends
+	// would clear the memory first.
+	unsigned = append([]byte(nil), body[:len(body)+1]...)
+	unsigned[len(body)] = '}'
+	return unsigned, true
+}
+
+// check checks the signature of a line. It returns the signed object without
+// its final brace, as it stands in the line and followed by its signature.
+func (k Key) check(line []byte) (body []byte, ok bool) {
+	body, given := splitSigned(trim(line))
 	if k.IsZero() || body == nil {
 		return nil, false
 	}
 	var want [macLen]byte
-	if !hmac.Equal(k.appendMAC(want[:0], body), mac) {
-		return nil, false
-	}
-	unsigned = make([]byte, 0, len(body)+1)
-	return append(append(unsigned, body...), '}'), true
+	return body, hmac.Equal(k.appendMAC(want[:0], body), given)
 }
 
 // splitSigned takes a trimmed line that ends like a signed one apart: the
@@ -183,15 +199,16 @@ func endsSigned(line []byte) bool {
 
 // appendMAC appends the MAC of body and a closing brace in lower hex.
 func (k Key) appendMAC(dst, body []byte) []byte {
-	h := k.secret.macs.Get().(hash.Hash)
-	h.Reset()
-	h.Write(body)
-	h.Write([]byte{'}'})
-	var sum [sha256.Size]byte
-	dst = hex.AppendEncode(dst, h.Sum(sum[:0]))
-	k.secret.macs.Put(h)
+	m := k.secret.macs.Get().(*mac)
+	m.Reset()
+	m.Write(body)
+	m.Write(closingBrace)
+	dst = hex.AppendEncode(dst, m.Sum(m.sum[:0]))
+	k.secret.macs.Put(m)
 	return dst
 }
+
+var closingBrace = []byte{'}'}
 
 // lastAnchor returns where the last anchor of a line begins, -1 without one.
 // It searches forward: bytes.LastIndex hashes every byte and would take longer

@@ -278,7 +278,7 @@ func dump(w *bytes.Buffer, v reflect.Value, depth int) {
 func countMACs(k Key) (macs, size *int) {
 	macs, size = new(int), new(int)
 	k.secret.macs.New = func() any {
-		return &countingHash{hmac.New(sha256.New, []byte(k.Reveal())), macs, size}
+		return &mac{Hash: &countingHash{hmac.New(sha256.New, []byte(k.Reveal())), macs, size}}
 	}
 	return macs, size
 }
