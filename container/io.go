@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/edgehero/dispatch/exit"
 )
@@ -45,7 +46,6 @@ type output struct {
 	mu   sync.Mutex
 	log  io.Writer
 	tail exit.Tail
-	any  bool
 }
 
 func newOutput(log io.Writer) *output {
@@ -59,18 +59,10 @@ func newOutput(log io.Writer) *output {
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.any = o.any || len(p) > 0
 	o.tail.Write(p)
 	// The tail has it; what the log could not take is lost there alone.
 	_, _ = o.log.Write(p)
 	return len(p), nil
-}
-
-// wrote reports whether anything was written.
-func (o *output) wrote() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.any
 }
 
 // exitLine picks the decisive line into r, out of the tail or, when a key was
@@ -96,6 +88,17 @@ func (o *output) exitLine(r *Result, run IO, exitDir string) {
 	if line, auth := run.Parser.ParseSigned(text, run.Key); auth == exit.Verified {
 		r.Line, r.Auth, r.SecondChannel = line, auth, true
 	}
+}
+
+// A witness passes on what is written, and remembers that anything was.
+type witness struct {
+	to  io.Writer
+	saw atomic.Bool
+}
+
+func (w *witness) Write(p []byte) (int, error) {
+	w.saw.Store(true)
+	return w.to.Write(p)
 }
 
 // A head keeps the first maxRefusal bytes written to it.

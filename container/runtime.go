@@ -50,7 +50,8 @@ type IO struct {
 type Result struct {
 	// Name is the container's name, by which Stop and Inspect know it.
 	Name string
-	// Code is the container's real exit code, 0..255: 137 for an aborted run.
+	// Code is the container's real exit code, 0..255: 137 for an aborted run,
+	// -1 for one that has none because it never started or is detached.
 	Code int
 	// Aborted is true when the run was stopped because its context ended;
 	// Cause then says why (context.Cause).

@@ -31,17 +31,22 @@ func readExitFile(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
 	}
 	defer root.Close()
-	f, err := root.OpenFile(exitFileName, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	// An os.Root follows links that stay beneath it, so the name is looked at
+	// first, and the open file must be what was seen there.
+	seen, err := root.Lstat(exitFileName)
+	if err != nil {
+		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
+	}
+	if !seen.Mode().IsRegular() {
+		return nil, errors.New("read the exit file: it is no regular file")
+	}
+	f, err := root.OpenFile(exitFileName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("read the exit file: it is no regular file")
+	if opened, err := f.Stat(); err != nil || !os.SameFile(seen, opened) {
+		return nil, errors.New("read the exit file: it was replaced meanwhile")
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxExitFile+1))
 	if err != nil {

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/edgehero/dispatch/jobsize"
@@ -105,4 +108,57 @@ func nonce() string {
 	var b [6]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
+}
+
+// The accessors below give a field's value or its default.
+
+// user returns uid:gid. A bare uid would get the group that the image names for
+// it, root's if it names none.
+func (s Spec) user() string {
+	switch {
+	case s.User == "":
+		return "65534:65534"
+	case strings.Contains(s.User, ":"):
+		return s.User
+	}
+	return s.User + ":" + s.User
+}
+
+func (s Spec) network() string {
+	switch s.Network {
+	case "":
+		return NetworkNone
+	case NetworkPrivate:
+		return s.Name // made for this run alone
+	}
+	return s.Network
+}
+
+func (s Spec) pids() int64 {
+	if s.PIDs == 0 {
+		return defaultPIDs
+	}
+	return s.PIDs
+}
+
+func (s Spec) shares() int64 {
+	if s.Shares == 0 {
+		return s.Size.Shares()
+	}
+	return s.Shares
+}
+
+// quarter is a quarter of the memory, at least 1 MiB.
+func (s Spec) quarter() jobsize.MiB { return max(s.Size.Mem/4, 1) }
+
+func (s Spec) tmp() jobsize.MiB {
+	if s.TmpMiB == 0 {
+		return s.quarter()
+	}
+	return s.TmpMiB
+}
+
+// mounts reports whether a mount of the Spec stands at the target.
+func (s Spec) mounts(target string) bool {
+	return slices.ContainsFunc(s.Mounts, func(m Mount) bool { return path.Clean(m.Target) == target })
 }
