@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -47,6 +48,19 @@ type Job struct {
 	// Passed names, in order, the notHost of each Defer so far, at most the last
 	// 64. A queue that serves one host only need not keep it.
 	Passed []string `json:"-"`
+}
+
+// Check says what is wrong with a job that is to be submitted; nil means nothing.
+func (j Job) Check() error {
+	switch {
+	case j.ID == "" || len(j.ID) > 1024:
+		return fmt.Errorf("job id %.64q has %d bytes; want 1 to 1024", j.ID, len(j.ID))
+	case j.Delay < 0:
+		return fmt.Errorf("job %.64q: delay %v is negative", j.ID, j.Delay)
+	case len(j.Data) > 0 && !json.Valid(j.Data):
+		return fmt.Errorf("job %.64q: its data of %d bytes is not JSON", j.ID, len(j.Data))
+	}
+	return nil
 }
 
 // A Queue hands out jobs at least once. Implementations are safe for concurrent

@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/edgehero/dispatch/container"
+	"github.com/edgehero/dispatch/jobsize"
+	"github.com/edgehero/dispatch/record"
+)
+
+const (
+	// passFor is how long a job that never fits this host is left to others
+	// before this host may see it again.
+	passFor = 15 * time.Second
+	// maxPassed bounds how often a job is passed on before it is refused.
+	maxPassed = 64
+)
+
+// A host is what this host has for jobs at one moment.
+type host struct {
+	cpus    jobsize.Limit // whole CPUs
+	budget  jobsize.Budget
+	ceiling jobsize.Limit // hundredths of a CPU that any one job may use
+}
+
+// hostNow asks the runtime for its host; facts that it does not give are
+// unknown.
+func (w *Worker) hostNow(ctx context.Context) host {
+	facts, err := w.config.Runtime.Facts(ctx)
+	if err != nil {
+		w.log.Warn("facts_failed", "error", err)
+		facts = container.Facts{}
+	}
+	return host{cpus: facts.CPUs}
+}
+
+// capacity is what the record says of the host.
+func (h host) capacity(slots int) *record.Capacity {
+	return &record.Capacity{}
+}
+
+// offerElsewhere reports whether another live host has yet to see the job.
+func (p *pickup) offerElsewhere() bool {
+	hosts := p.w.config.Hosts
+	if hosts == nil || p.job.Host != "" || len(p.job.Passed) >= maxPassed {
+		return false
+	}
+	live, err := call(p.ctx, &p.w.hooks, "Hosts", p.w.config.HookLimit, hosts, nil)
+	if err != nil {
+		p.log.Error("hosts_failed", "error", err)
+		return false
+	}
+	return slices.ContainsFunc(live, func(name string) bool {
+		return name != p.w.config.Host && !slices.Contains(p.job.Passed, name)
+	})
+}

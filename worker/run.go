@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/edgehero/dispatch/container"
+	"github.com/edgehero/dispatch/exit"
+)
+
+// capExitAuth is what an image declares whose entrypoint reads the key and signs
+// its exit line.
+const capExitAuth = "exitAuth"
+
+// clientFailed is the code of a run that never started when the runtime gives
+// one that a job could have ended with.
+const clientFailed = 125
+
+// run runs the container to its end and classifies it.
+func (p *pickup) run() *ending {
+	limit := p.preparation.TimeLimit
+	if limit <= 0 {
+		limit = p.w.config.TimeLimit
+	}
+	ctx, cancel := context.WithTimeoutCause(p.ctx, limit, container.ErrTimeout)
+	defer cancel()
+	spec := p.spec()
+	output, closeOutput := p.openOutput()
+	result, err := p.w.config.Runtime.Run(ctx, spec, container.IO{
+		Key:    p.key(spec),
+		Stdin:  p.preparation.Input,
+		Log:    output,
+		Parser: p.w.config.Parser,
+	})
+	closeOutput()
+	switch {
+	case errors.Is(err, container.ErrImageMissing):
+		return refuse(reasonImageMissing, "")
+	case errors.Is(err, container.ErrUnavailable):
+		return p.failed(reasonNeverStarted, "run_failed", err)
+	case err != nil:
+		return p.failed(reasonWorkerError, "run_failed", err)
+	}
+	p.step("classify")
+	return p.classify(spec, result)
+}
+
+// spec returns what the runtime is asked for: what Prepare said, with what the
+// worker decides.
+func (p *pickup) spec() container.Spec {
+	s := p.preparation.Spec
+	if s.Name == "" {
+		s.Name = container.NewName("dispatch-", p.job.ID, p.attempt)
+	}
+	s.Image = p.description.Image
+	s.Job, s.Attempt = p.job.ID, p.attempt
+	s.Instance, s.Host = p.w.config.Instance, p.w.config.Host
+	s.Size, s.CPUs = p.size, p.host.ceiling
+	return s
+}
+
+// key returns a fresh key for a run that can sign with it: one under the
+// worker's own supervisor, which the process runtime always has, or of an image
+// that says so. Another's input must not begin with a key.
+func (p *pickup) key(spec container.Spec) exit.Key {
+	if spec.Image == "" || len(spec.Supervisor) > 0 || slices.Contains(p.image.Capabilities, capExitAuth) {
+		return exit.NewKey()
+	}
+	return exit.Key{}
+}
+
+// classify says what the run's end means for the job.
+func (p *pickup) classify(spec container.Spec, result container.Result) *ending {
+	if result.NeverStarted && result.Code >= 0 && result.Code <= 2 {
+		result.Code = clientFailed
+	}
+	p.result = result
+	if result.Orphan || result.Detached {
+		p.orphan = &orphan{
+			labels: container.Labels{Instance: spec.Instance, Host: spec.Host, Job: spec.Job, Attempt: strconv.Itoa(spec.Attempt)},
+			name:   spec.Name,
+		}
+	}
+	end := &ending{outcome: Classify(result, p.preparation.RetryCodes...), ran: true}
+	if end.outcome.HostOOM {
+		limit, _ := result.MemoryLimit.Value()
+		p.log.Warn("oom_report_below_limit", "mem_peak", *result.Line.Resources.MemPeak, "mem_limit", limit)
+	}
+	if end.outcome.HandBack {
+		return handBack(p.w.config.Now(), "")
+	}
+	return end
+}
+
+// openOutput returns what takes the job's output besides the tail, nil when
+// nothing does, and a function that ends it.
+func (p *pickup) openOutput() (io.Writer, func()) {
+	var writers []io.Writer
+	var closers []func()
+	if open := p.w.config.OpenLog; open != nil && !p.preparation.NoLog {
+		log, err := open(p.job.ID)
+		if err != nil {
+			p.log.Warn("run_log_failed", "error", err)
+		} else {
+			writers = append(writers, log)
+			closers = append(closers, func() {
+				if err := log.Close(); err != nil {
+					p.log.Warn("run_log_failed", "error", err)
+				}
+			})
+		}
+	}
+	if p.w.config.Hooks.Output != nil {
+		lines := p.newLines()
+		writers = append(writers, lines)
+		closers = append(closers, lines.close)
+	}
+	if len(writers) == 0 {
+		return nil, func() {}
+	}
+	return multiWriter(writers), func() {
+		for _, end := range closers {
+			end()
+		}
+	}
+}
+
+// A multiWriter passes what it takes to every writer, whatever the others say.
+type multiWriter []io.Writer
+
+func (m multiWriter) Write(b []byte) (int, error) {
+	var errs []error
+	for _, w := range m {
+		if _, err := w.Write(b); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return len(b), errors.Join(errs...)
+}
