@@ -101,6 +101,10 @@ func (r *clientRun) ended(f found) {
 		return
 	}
 	r.result.Started, r.result.Ended, r.result.Code = f.Started, f.Ended, f.Code
+	if f.Ended.Before(f.Started) {
+		// Docker notes the start of a short run once it has seen its end.
+		r.result.Started = f.Ended
+	}
 	if f.OOM {
 		// Also set for a child's kill in a job that went on: a fact of its
 		// own, which decides nothing.
