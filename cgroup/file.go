@@ -57,17 +57,16 @@ func (d dir) read(name string, buf []byte) []byte {
 		return nil
 	}
 	defer unix.Close(fd)
-	for n := 0; n < len(buf); {
-		got, err := retry(func() (int, error) { return unix.Read(fd, buf[n:]) })
-		if err != nil {
-			return nil
-		}
-		if got == 0 {
-			return buf[:n]
-		}
-		n += got
+	// One read gives all that fits: these files are each one record of the
+	// kernel, with no end in the middle.
+	n, err := retry(func() (int, error) { return unix.Read(fd, buf) })
+	if err != nil {
+		return nil
 	}
-	return wholeLines(buf)
+	if n == len(buf) {
+		return wholeLines(buf)
+	}
+	return buf[:n]
 }
 
 // retry repeats a system call that a signal interrupted.

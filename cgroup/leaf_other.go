@@ -6,48 +6,63 @@ import (
 	"context"
 
 	"github.com/edgehero/dispatch/exit"
+	"github.com/edgehero/dispatch/jobsize"
 )
 
-// A Parent is a cgroup that was delegated to this program.
-type Parent struct{ dir string }
+// A Parent is a delegated cgroup. This operating system has none.
+type Parent struct{}
 
-// OpenParent takes the cgroup whose directory is dir.
-func OpenParent(dir string) (*Parent, error) { return nil, ErrNotSupported }
+// OpenParent returns [ErrNotSupported].
+func OpenParent(string) (*Parent, error) { return nil, ErrNotSupported }
 
-// Create makes the cgroup of one run.
-func (p *Parent) Create(instance, name string, l Limits) (*Leaf, error) { return nil, ErrNotSupported }
+// Close does nothing.
+func (*Parent) Close() error { return nil }
 
-// Sweep kills and removes every leaf of an instance that is dead.
-func (p *Parent) Sweep(ctx context.Context, instance string) (removed []string, err error) {
-	return nil, ErrNotSupported
-}
+// Create returns [ErrNotSupported].
+func (*Parent) Create(string, string, Limits) (*Leaf, error) { return nil, ErrNotSupported }
 
-// A Leaf is the cgroup of one run.
-type Leaf struct{ dir string }
+// Leaves returns [ErrNotSupported].
+func (*Parent) Leaves(string) ([]string, error) { return nil, ErrNotSupported }
 
-// Dir returns the leaf's directory.
-func (l *Leaf) Dir() string { return l.dir }
+// Sweep returns [ErrNotSupported].
+func (*Parent) Sweep(context.Context, string) ([]string, error) { return nil, ErrNotSupported }
 
-// FD returns a descriptor of the leaf.
-func (l *Leaf) FD() int { return -1 }
+// A Leaf is the cgroup of one run. This operating system has none.
+type Leaf struct{}
 
-// Usage returns what the kernel measured of the leaf.
-func (l *Leaf) Usage() *exit.Resources { return Usage(l.dir) }
+// Dir returns "".
+func (*Leaf) Dir() string { return "" }
 
-// Kill kills every process in the leaf.
-func (l *Leaf) Kill(ctx context.Context) error { return ErrNotSupported }
+// FD returns -1.
+func (*Leaf) FD() int { return -1 }
 
-// Remove removes the leaf.
-func (l *Leaf) Remove() error { return ErrNotSupported }
+// Usage returns nil.
+func (*Leaf) Usage() *exit.Resources { return nil }
 
-// An OOMWatch keeps the last counts of memory.events.
+// Events returns that the counts are unknown.
+func (*Leaf) Events() (Events, bool) { return Events{}, false }
+
+// MemoryLimits returns two unknown limits.
+func (*Leaf) MemoryLimits() (own, above jobsize.Limit) { return }
+
+// WatchOOM returns [ErrNotSupported].
+func (*Leaf) WatchOOM() (*OOMWatch, error) { return nil, ErrNotSupported }
+
+// Kill returns [ErrNotSupported].
+func (*Leaf) Kill(context.Context) error { return ErrNotSupported }
+
+// Remove returns [ErrNotSupported].
+func (*Leaf) Remove() error { return ErrNotSupported }
+
+// An OOMWatch keeps the last counts of memory.events. This operating system has
+// none.
 type OOMWatch struct{}
 
-// WatchOOM watches the cgroup whose directory is dir.
-func WatchOOM(dir string) (*OOMWatch, error) { return nil, ErrNotSupported }
+// WatchOOM returns [ErrNotSupported].
+func WatchOOM(string) (*OOMWatch, error) { return nil, ErrNotSupported }
 
-// Events returns the last counts.
-func (w *OOMWatch) Events() (e Events, ok bool) { return Events{}, false }
+// Events returns that the counts are unknown.
+func (*OOMWatch) Events() (Events, bool) { return Events{}, false }
 
-// Close ends the watch.
-func (w *OOMWatch) Close() error { return nil }
+// Close does nothing.
+func (*OOMWatch) Close() error { return nil }

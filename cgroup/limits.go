@@ -39,8 +39,26 @@ func (l Limits) Settings() []Setting {
 		{"memory.swap.max", "0"},
 		// The supervisor in the leaf must outlive the command it reports on.
 		{"memory.oom.group", "0"},
+		{"cpu.weight", strconv.FormatInt(l.weight(), 10)},
+		{"cpu.max", pendingCPUMax(l.CPUs)},
 		{"pids.max", strconv.FormatInt(l.pids(), 10)},
 	}
+}
+
+// weight is the cpu.weight of the limits' shares under the linear mapping, 1 for
+// shares that no mapping takes.
+func (l Limits) weight() int64 {
+	if w := pendingWeights(l.shares()); len(w) > 0 {
+		return w[0]
+	}
+	return 1
+}
+
+func (l Limits) shares() int64 {
+	if l.Shares != 0 {
+		return l.Shares
+	}
+	return pendingShares(l.Size)
 }
 
 func (l Limits) pids() int64 {

@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/edgehero/dispatch/exit"
 )
@@ -57,8 +58,46 @@ func (o Own) Usage() *exit.Resources {
 	return Usage(o.Dir)
 }
 
-// SelfIn is [Self] for a host whose root directory is root.
+// SelfIn is [Self] for a host whose root directory is root. Its Dir is then a
+// path below that root, with a leading slash.
 func SelfIn(root fs.FS) Own {
-	_ = path.Join
-	return Own{Reason: ReasonNoCgroups}
+	cgroups, _ := fs.ReadFile(root, "proc/self/cgroup")
+	mountinfo, _ := fs.ReadFile(root, "proc/self/mountinfo")
+	mounts := parseMounts(mountinfo)
+	cgroup, v1, ok := sizePath(parseMemberships(cgroups))
+	switch {
+	case v1 && len(mounts) > 0:
+		return Own{Version: Hybrid, Path: cgroup, Reason: ReasonHybrid}
+	case v1:
+		return Own{Version: V1, Path: cgroup, Reason: ReasonV1}
+	case !ok || len(mounts) == 0:
+		return Own{Reason: ReasonNoCgroups}
+	}
+	own := Own{Version: V2, Path: cgroup}
+	own.Dir, own.Reason = locate(root, mounts, cgroup)
+	return own
+}
+
+// locate finds the directory of a cgroup v2 path. The kernel ends the path of a
+// removed cgroup in " (deleted)", which may also be the true end of a name: the
+// literal name is tried first.
+func locate(root fs.FS, mounts []mount, cgroup string) (string, Reason) {
+	for _, m := range mounts {
+		dir, ok := m.dirOf(cgroup)
+		if !ok {
+			continue
+		}
+		if info, err := fs.Stat(root, dir); err != nil || !info.IsDir() {
+			continue
+		}
+		// Every cgroup but the root of all has this file.
+		if _, err := fs.Stat(root, path.Join(dir, "cgroup.events")); err != nil {
+			return "", ReasonRoot
+		}
+		return "/" + dir, ""
+	}
+	if strings.HasSuffix(cgroup, " (deleted)") {
+		return "", ReasonGone
+	}
+	return "", ReasonNotVisible
 }
