@@ -40,7 +40,7 @@ func (l Limits) Settings() []Setting {
 		// The supervisor in the leaf must outlive the command it reports on.
 		{"memory.oom.group", "0"},
 		{"cpu.weight", strconv.FormatInt(l.weight(), 10)},
-		{"cpu.max", pendingCPUMax(l.CPUs)},
+		{"cpu.max", jobsize.CPUMax(l.CPUs)},
 		{"pids.max", strconv.FormatInt(l.pids(), 10)},
 	}
 }
@@ -48,7 +48,7 @@ func (l Limits) Settings() []Setting {
 // weight is the cpu.weight of the limits' shares under the linear mapping, 1 for
 // shares that no mapping takes.
 func (l Limits) weight() int64 {
-	if w := pendingWeights(l.shares()); len(w) > 0 {
+	if w := jobsize.Weights(l.shares()); len(w) > 0 {
 		return w[0]
 	}
 	return 1
@@ -58,7 +58,7 @@ func (l Limits) shares() int64 {
 	if l.Shares != 0 {
 		return l.Shares
 	}
-	return pendingShares(l.Size)
+	return l.Size.Shares()
 }
 
 func (l Limits) pids() int64 {

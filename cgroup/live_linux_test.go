@@ -117,8 +117,8 @@ func TestLiveLimits(t *testing.T) {
 				t.Errorf("%+v: %s reads %q, want %q", limits, s.File, got[s.File], s.Text)
 			}
 		}
-		if w, ok := got.Weight(); !ok || !slices.Contains(pendingWeights(limits.shares()), w) {
-			t.Errorf("%+v: weight %d is not in %v", limits, w, pendingWeights(limits.shares()))
+		if w, ok := got.Weight(); !ok || !slices.Contains(jobsize.Weights(limits.shares()), w) {
+			t.Errorf("%+v: weight %d is not in %v", limits, w, jobsize.Weights(limits.shares()))
 		}
 		for _, f := range got.Judge(limits)[3:] {
 			if f.Verdict != OK {

@@ -191,7 +191,7 @@ func parentQuota(root fs.FS, parents []string) jobsize.Limit {
 				continue
 			}
 			if b, err := fs.ReadFile(root, path.Join(dir, "cpu.max")); err == nil {
-				quota, _ := pendingParseCPUMax(string(b))
+				quota, _ := jobsize.ParseCPUMax(string(b))
 				return quota
 			}
 		}

@@ -118,22 +118,22 @@ func (r Readings) user() Finding {
 
 // cpuMax judges the ceiling; off and unknown both set none.
 func (r Readings) cpuMax(want jobsize.Limit) Finding {
-	f := Finding{Name: "cpu.max", Verdict: NotReadBack, Want: pendingCPUMax(want)}
-	got, err := pendingParseCPUMax(r[f.Name])
+	f := Finding{Name: "cpu.max", Verdict: NotReadBack, Want: jobsize.CPUMax(want)}
+	got, err := jobsize.ParseCPUMax(r[f.Name])
 	if err != nil {
 		return f
 	}
 	if _, known := want.Value(); !known {
 		want = jobsize.Off()
 	}
-	return judge(f.Name, got == want, pendingCPUMax(got), f.Want)
+	return judge(f.Name, got == want, jobsize.CPUMax(got), f.Want)
 }
 
 // weight passes under either mapping that a runtime may use. Another value is
 // not failed: what a weight carries is the order between jobs.
 func (r Readings) weight(shares int64) Finding {
 	var wanted []string
-	weights := pendingWeights(shares)
+	weights := jobsize.Weights(shares)
 	for _, w := range weights {
 		wanted = append(wanted, strconv.FormatInt(w, 10))
 	}
