@@ -130,14 +130,17 @@ func (s Spec) checkUser() error {
 }
 
 func (s Spec) checkPaths(d Dialect) error {
-	targets := []string{ExitDir, supervisorTarget}
+	var targets []string
 	for _, m := range s.Mounts {
 		if err := m.check(d); err != nil {
 			return err
 		}
 		target := path.Clean(m.Target)
+		if target == supervisorTarget || target == ExitDir || strings.HasPrefix(target, ExitDir+"/") {
+			return fmt.Errorf("mount target %.80q is kept for the supervisor", target)
+		}
 		if slices.Contains(targets, target) {
-			return fmt.Errorf("mount target %.80q is used twice or kept for the supervisor", target)
+			return fmt.Errorf("mount target %.80q is used twice", target)
 		}
 		targets = append(targets, target)
 	}
@@ -148,6 +151,9 @@ func (s Spec) checkPaths(d Dialect) error {
 }
 
 func (s Spec) checkNetwork() error {
+	if s.Network == NetworkPrivate && s.Name == "" {
+		return errors.New("a private network needs a name for the run")
+	}
 	if !networkName.MatchString(s.network()) {
 		return fmt.Errorf("network %.80q is no network's name", s.network())
 	}
