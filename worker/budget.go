@@ -18,21 +18,10 @@ const maxOvertaken = 8
 // within maxOvertaken.
 type ledger struct {
 	mu      sync.Mutex
-	budget  hostBudget
+	budget  jobsize.Budget
 	used    jobsize.Size // its Source has no meaning
 	holders int
 	line    []*waiter // in order of arrival
-}
-
-// A hostBudget is how much this host has for jobs, in MiB and hundredths of a
-// CPU. An off or unknown dimension holds every job.
-type hostBudget struct{ mem, cpu jobsize.Limit }
-
-// holds reports whether the budget has room for a sum of sizes.
-func (b hostBudget) holds(s jobsize.Size) bool {
-	mem, memKnown := b.mem.Value()
-	cpu, cpuKnown := b.cpu.Value()
-	return (!memKnown || int64(s.Mem) <= mem) && (!cpuKnown || int64(s.CPU) <= cpu)
 }
 
 type waiter struct {
@@ -42,9 +31,12 @@ type waiter struct {
 }
 
 // setBudget tells the ledger what the host has now.
-func (l *ledger) setBudget(b hostBudget) {
+func (l *ledger) setBudget(b jobsize.Budget) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if b == l.budget {
+		return
+	}
 	l.budget = b
 	l.admit()
 }
@@ -115,8 +107,8 @@ func (l *ledger) admit() {
 // fits reports whether there is room for one more job. A host that runs nothing
 // takes any, so that a budget that shrank never blocks the line for ever.
 func (l *ledger) fits(size jobsize.Size) bool {
-	sum := jobsize.Size{Mem: l.used.Mem + size.Mem, CPU: l.used.CPU + size.CPU}
-	return l.holders == 0 || l.budget.holds(sum)
+	_, ok := l.budget.Fits(jobsize.Size{Mem: l.used.Mem + size.Mem, CPU: l.used.CPU + size.CPU}, 0)
+	return ok || l.holders == 0
 }
 
 // usage returns how much is taken, by how many jobs, and how many wait.

@@ -20,21 +20,28 @@ const (
 
 // A host is what this host has for jobs at one moment.
 type host struct {
-	cpus    jobsize.Limit // whole CPUs
-	budget  jobsize.Budget
-	ceiling jobsize.Limit // hundredths of a CPU that any one job may use
+	cpus   jobsize.Limit // whole CPUs
+	budget jobsize.Budget
 }
 
-// hostNow asks the runtime for its host; facts that it does not give are
-// unknown.
+// hostNow asks the runtime for its host and tells the ledger; facts that the
+// runtime does not give are unknown.
 func (w *Worker) hostNow(ctx context.Context) host {
 	facts, err := w.config.Runtime.Facts(ctx)
 	if err != nil {
 		w.log.Warn("facts_failed", "error", err)
 		facts = container.Facts{}
 	}
-	return host{cpus: facts.CPUs}
+	h := host{cpus: facts.CPUs, budget: w.config.Budget}
+	known := jobsize.FactsBudget(facts.Memory, facts.CPUs)
+	def(&h.budget.Mem, known.Mem)
+	def(&h.budget.CPU, known.CPU)
+	w.ledger.setBudget(h.budget)
+	return h
 }
+
+// ceiling is how many CPUs, in hundredths, any one job may use.
+func (h host) ceiling() jobsize.Limit { return jobsize.Ceiling(h.cpus, h.budget.CPU) }
 
 // capacity is what the record says of the host.
 func (h host) capacity(slots int) *record.Capacity {

@@ -294,15 +294,15 @@ func (p *pickup) resolveSize() *ending {
 	}
 	p.size = size
 	p.host = p.w.hostNow(p.ctx)
-	misfit, never := p.host.budget.Fits(size, p.description.SharePercent)
-	if !never {
+	misfit, fits := p.host.budget.Fits(size, p.description.SharePercent)
+	if fits {
 		return nil
 	}
 	if p.offerElsewhere() {
-		p.log.Info("job_passed_on", "reason", misfit.Reason, "passed", len(p.job.Passed)+1)
+		p.log.Info("job_passed_on", "error", misfit, "passed", len(p.job.Passed)+1)
 		return handBack(p.w.config.Now().Add(passFor), p.w.config.Host)
 	}
-	p.log.Warn("job_never_fits", "reason", misfit.Reason)
+	p.log.Warn("job_never_fits", "error", misfit)
 	end := refuse(exit.Reason(misfit.Reason), "")
 	end.misfit = true
 	return end

@@ -58,7 +58,7 @@ func (p *pickup) spec() container.Spec {
 	s.Image = p.description.Image
 	s.Job, s.Attempt = p.job.ID, p.attempt
 	s.Instance, s.Host = p.w.config.Instance, p.w.config.Host
-	s.Size, s.CPUs = p.size, p.host.ceiling
+	s.Size, s.CPUs = p.size, p.host.ceiling()
 	return s
 }
 
