@@ -285,7 +285,10 @@ func checkForProcess(spec Spec) error {
 // checkInPlace refuses a folder that the job would not find where it looks.
 func (s Spec) checkInPlace() error {
 	for _, m := range s.Mounts {
-		if !filepath.IsAbs(m.Source) || filepath.Clean(m.Source) != filepath.Clean(m.Target) {
+		if err := m.check(Dialect{}); err != nil {
+			return err
+		}
+		if filepath.Clean(m.Source) != filepath.Clean(m.Target) {
 			return fmt.Errorf("mount target %.80q is not its source: without a container a job sees a folder only where it is", m.Target)
 		}
 		if _, err := os.Stat(m.Source); err != nil {
