@@ -71,6 +71,11 @@ func runJob(name string) int {
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return 2
 		}
+		// The kernel refuses the same tree twice at one place.
+		if err := unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH); err != nil {
+			fmt.Fprintln(os.Stderr, "unmount cgroup2:", err)
+			return 3
+		}
 		if err := unix.Mount("cgroup", "/sys/fs/cgroup", "cgroup2", 0, ""); err != nil {
 			fmt.Fprintln(os.Stderr, "mount cgroup2:", err)
 			return 3

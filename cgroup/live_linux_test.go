@@ -434,10 +434,10 @@ func TestLiveBadInput(t *testing.T) {
 			_, err := p.Create("test", "none", Limits{Size: small.Size, PIDs: -1})
 			return err
 		}, nil, "above 0"},
-		{"a weight out of range", func() error {
-			_, err := p.Create("test", "none", Limits{Size: small.Size, CPUs: jobsize.Known(0)})
+		{"a number that the kernel refuses", func() error {
+			_, err := p.Create("test", "none", Limits{Size: small.Size, PIDs: 1 << 40})
 			return err
-		}, syscall.EINVAL, "cpu.max"},
+		}, syscall.EINVAL, "into pids.max"},
 		{"a parent that is not there", func() error { _, err := OpenParent(p.path + "/gone"); return err }, fs.ErrNotExist, "make it first"},
 		{"a parent with a process", func() error {
 			dir := makeCgroup(t, "")

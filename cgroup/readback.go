@@ -117,16 +117,14 @@ func (r Readings) user() Finding {
 }
 
 // cpuMax judges the ceiling; off and unknown both set none.
-func (r Readings) cpuMax(want jobsize.Limit) Finding {
-	f := Finding{Name: "cpu.max", Verdict: NotReadBack, Want: jobsize.CPUMax(want)}
+func (r Readings) cpuMax(ceiling jobsize.Limit) Finding {
+	f := Finding{Name: "cpu.max", Verdict: NotReadBack, Want: jobsize.CPUMax(ceiling)}
 	got, err := jobsize.ParseCPUMax(r[f.Name])
 	if err != nil {
 		return f
 	}
-	if _, known := want.Value(); !known {
-		want = jobsize.Off()
-	}
-	return judge(f.Name, got == want, jobsize.CPUMax(got), f.Want)
+	wanted, err := jobsize.ParseCPUMax(f.Want)
+	return judge(f.Name, err == nil && got == wanted, jobsize.CPUMax(got), f.Want)
 }
 
 // weight passes under either mapping that a runtime may use. Another value is
