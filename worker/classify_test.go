@@ -73,7 +73,7 @@ func TestClassify(t *testing.T) {
 
 		{"cancel", container.Result{Aborted: true, Cause: container.ErrCancelled, Code: 137}, nil, cancelled},
 		{"cancel, wrapped", container.Result{Aborted: true, Cause: errors.Join(errors.New("x"), container.ErrCancelled), Code: 137}, nil, cancelled},
-		{"cancel, code 0", container.Result{Aborted: true, Cause: container.ErrCancelled}, nil, trusted(cancelled)},
+		{"cancel, code 0", container.Result{Aborted: true, Cause: container.ErrCancelled}, nil, cancelled},
 		{"cancel before the start", container.Result{Aborted: true, Cause: container.ErrCancelled, NeverStarted: true, Code: 137}, nil, worker.Outcome{Class: policy, Reason: "operator-cancel", NothingSpent: true}},
 		{"timeout", container.Result{Aborted: true, Cause: container.ErrTimeout, Code: 137}, nil, worker.Outcome{Class: policy, Reason: "job-timeout"}},
 		{"shutdown", container.Result{Aborted: true, Cause: container.ErrShutdown, Code: 137}, nil, worker.Outcome{Class: policy, Reason: "worker-abort"}},

@@ -33,9 +33,10 @@ type Hooks struct {
 	// dropped and counted.
 	Output func(ctx context.Context, p Pickup, line []byte) error
 	// Artifacts takes what a run left in its folder, before the record is
-	// written; it may add to the record's fields. Its error is logged and changes
-	// nothing else. A crash may call it again for the same attempt.
-	Artifacts func(ctx context.Context, p Pickup, run *Run) error
+	// written, and returns run.Record with what it adds to it. Its error is
+	// logged and changes nothing else. A crash may call it again for the same
+	// attempt.
+	Artifacts func(ctx context.Context, p Pickup, run Run) (record.Run, error)
 	// Notify tells somebody of a job that ended without success. An error is
 	// tried again, three times in all. After a crash the same notification may
 	// come again, with the same ID.
@@ -113,8 +114,8 @@ func (r *Refusal) Error() string {
 type Run struct {
 	Result  container.Result
 	Outcome Outcome
-	// Record is what the record will be built from.
-	Record *record.Run
+	// Record is what the record will be built from, as Describe gave it.
+	Record record.Run
 }
 
 // An Event is one thing that became of a job.

@@ -48,7 +48,8 @@ type pickup struct {
 	host        host
 	image       container.Image
 	preparation Preparation
-	admitted    time.Time
+	picked      time.Time
+	admitted    time.Time        // zero before
 	capacity    *record.Capacity // nil before
 	result      container.Result
 	orphan      *orphan
@@ -59,7 +60,7 @@ type pickup struct {
 // newPickup returns the life of a delivery that has not begun.
 func (w *Worker) newPickup(ph phases, d Delivery) *pickup {
 	job := d.Job()
-	p := &pickup{w: w, ph: ph, delivery: d, job: job, attempt: job.Attempts + 1, settling: ph.settling}
+	p := &pickup{w: w, ph: ph, delivery: d, job: job, attempt: job.Attempts + 1, settling: ph.settling, picked: w.config.Now()}
 	p.log = w.log.With("job", job.ID, "attempt", p.attempt)
 	p.ctx, p.stop = context.WithCancelCause(ph.running)
 	// Until it is admitted, the first signal to stop gives the job back.

@@ -2,32 +2,84 @@ package worker
 
 import (
 	"context"
+	"time"
 
-	"github.com/edgehero/dispatch/exit"
+	"github.com/edgehero/dispatch/jobsize"
 	"github.com/edgehero/dispatch/record"
 )
 
-// buildRecord puts down what is known of the attempt.
-func (p *pickup) buildRecord(e ending) record.Record {
+// recordRun returns what is known of the attempt.
+func (p *pickup) recordRun(e ending) record.Run {
 	r := p.description.Record
 	r.JobID = p.job.ID
 	r.Attempt = p.attempt
-	return record.Build(r)
+	r.Host = p.w.config.Host
+	r.Started, r.Ended = p.instants()
+	r.Outcome, r.Reason, r.Why = recordOutcome(e.outcome.Class), e.outcome.Reason, e.outcome.Why
+	r.Created, r.Stalls = p.job.Created, p.job.Stalls
+	if e.ran {
+		code := p.result.Code
+		r.ExitCode = &code
+		r.Line = p.result.Line
+	}
+	if p.size != (jobsize.Size{}) {
+		r.Size = &p.size
+	}
+	r.Capacity = p.capacity
+	return r
+}
+
+// instants returns when the attempt started and ended. The start is the job's
+// admission, or its pickup when it did not come to that.
+func (p *pickup) instants() (started, ended time.Time) {
+	started = p.picked
+	if !p.admitted.IsZero() {
+		started = p.admitted
+	}
+	// A clock that jumped back would make the record look like an older job's,
+	// which does not settle this one.
+	if started.Before(p.job.Created) {
+		started = p.job.Created
+	}
+	ended = p.w.config.Now()
+	if ended.Before(started) {
+		ended = started
+	}
+	return started, ended
+}
+
+func recordOutcome(c Class) record.Outcome {
+	switch c {
+	case Completed:
+		return record.Completed
+	case Policy:
+		return record.Policy
+	}
+	return record.Failed
 }
 
 // recordedOutcome returns the outcome that a record settles its job with.
 func recordedOutcome(r *record.Record) Outcome {
-	o := Outcome{Class: Policy, Reason: exit.Reason(r.Reason)}
-	if r.Outcome == "completed" {
-		o.Class = Completed
+	if r.Outcome == record.Completed {
+		return Outcome{Class: Completed, Reason: r.Reason}
 	}
-	return o
+	return Outcome{Class: Policy, Reason: r.Reason}
 }
 
-// artifacts lets the embedder take what the run left.
-func (p *pickup) artifacts(ctx context.Context, run *Run) {
+// artifacts lets the embedder take what the run left, and add to what its record
+// will be built from. What the worker knows itself it sets afterwards.
+func (p *pickup) artifacts(o Outcome) {
 	hook := p.w.config.Hooks.Artifacts
 	if hook == nil {
 		return
 	}
+	run := Run{Result: p.result, Outcome: o, Record: p.description.Record}
+	added, err := call(p.settling, &p.w.hooks, "Artifacts", p.w.config.PrepareLimit, func(ctx context.Context) (record.Run, error) {
+		return hook(ctx, p.seen(), run)
+	}, nil)
+	if err != nil {
+		p.log.Error("artifacts_failed", "error", err)
+		return
+	}
+	p.description.Record = added
 }

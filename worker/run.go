@@ -79,20 +79,28 @@ func (p *pickup) classify(spec container.Spec, result container.Result) *ending 
 	}
 	p.result = result
 	if result.Orphan || result.Detached {
-		p.orphan = &orphan{
-			labels: container.Labels{Instance: spec.Instance, Host: spec.Host, Job: spec.Job, Attempt: strconv.Itoa(spec.Attempt)},
-			name:   spec.Name,
-		}
+		p.orphaned(spec)
 	}
-	end := &ending{outcome: Classify(result, p.preparation.RetryCodes...), ran: true}
-	if end.outcome.HostOOM {
+	o := Classify(result, p.preparation.RetryCodes...)
+	if o.HostOOM {
 		limit, _ := result.MemoryLimit.Value()
 		p.log.Warn("oom_report_below_limit", "mem_peak", *result.Line.Resources.MemPeak, "mem_limit", limit)
 	}
-	if end.outcome.HandBack {
+	if o.HandBack {
 		return handBack(p.w.config.Now(), "")
 	}
-	return end
+	p.artifacts(o)
+	return &ending{outcome: o, ran: true}
+}
+
+// orphaned notes that the run's container may still run.
+func (p *pickup) orphaned(spec container.Spec) {
+	p.orphan = &orphan{
+		labels: container.Labels{Instance: spec.Instance, Host: spec.Host, Job: spec.Job, Attempt: strconv.Itoa(spec.Attempt)},
+		name:   spec.Name,
+	}
+	p.log.Warn("orphan", "meaning", "the container may still run; it keeps its share of the host until the runtime says that it is gone")
+	p.w.observe(p.event(JobOrphan))
 }
 
 // openOutput returns what takes the job's output besides the tail, nil when

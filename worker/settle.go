@@ -93,7 +93,7 @@ func (p *pickup) finish(e ending) {
 		p.settle(recordedOutcome(e.settled), e.settled)
 	default:
 		p.step("record")
-		rec := p.buildRecord(e)
+		rec := record.Build(p.recordRun(e))
 		if p.write(rec) {
 			p.settle(e.outcome, &rec)
 		}
