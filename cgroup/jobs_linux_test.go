@@ -171,7 +171,7 @@ type job struct {
 	out *bufio.Reader
 }
 
-func (j job) begin(t *testing.T, line string) {
+func (j job) begin(t testing.TB, line string) {
 	t.Helper()
 	if _, err := io.WriteString(j.in, line+"\n"); err != nil {
 		t.Fatalf("begin the job: %v", err)
@@ -179,7 +179,7 @@ func (j job) begin(t *testing.T, line string) {
 }
 
 // line returns the job's next line of output.
-func (j job) line(t *testing.T) string {
+func (j job) line(t testing.TB) string {
 	t.Helper()
 	line, err := j.out.ReadString('\n')
 	if err != nil {
@@ -190,7 +190,7 @@ func (j job) line(t *testing.T) string {
 
 // start starts a job and waits until it is ready. It is killed when the test
 // ends.
-func start(t *testing.T, leaf *Leaf, name string) job {
+func start(t testing.TB, leaf *Leaf, name string) job {
 	t.Helper()
 	j := launch(t, command(t.Context(), leaf, name))
 	if got := j.line(t); got != "ready" {
@@ -199,7 +199,7 @@ func start(t *testing.T, leaf *Leaf, name string) job {
 	return j
 }
 
-func launch(t *testing.T, cmd *exec.Cmd) job {
+func launch(t testing.TB, cmd *exec.Cmd) job {
 	t.Helper()
 	in, err := cmd.StdinPipe()
 	if err != nil {

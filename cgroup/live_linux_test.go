@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,11 +25,10 @@ import (
 // small are the limits of a job that needs little.
 var small = Limits{Size: jobsize.Size{Mem: 64, CPU: 100}, PIDs: 64}
 
-// testParent returns a delegated parent that is this test's own, and removes it
-// with everything in it.
-func testParent(t *testing.T) *Parent {
+// testParent returns a delegated parent that is this test's own.
+func testParent(t testing.TB) *Parent {
 	t.Helper()
-	p, err := OpenParent(makeCgroup(t, "+memory +cpu +pids"))
+	p, err := OpenParent(lab.CgroupParent(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,54 +36,47 @@ func testParent(t *testing.T) *Parent {
 	return p
 }
 
-// makeCgroup makes a cgroup at the root, with these controllers on for its
-// children. The root itself is left as it is.
-func makeCgroup(t *testing.T, controllers string) string {
-	t.Helper()
-	const root = "/sys/fs/cgroup"
-	const way = "run the tests as root on a host with cgroup v2, or in a VM: CGO_ENABLED=0 go test -exec \"$PWD/internal/lab/cgroup2-vm -e DISPATCH_REQUIRE=cgroup2 -x -f testdata --\" ./cgroup"
-	var st unix.Statfs_t
-	if err := unix.Statfs(root, &st); err != nil || st.Type != unix.CGROUP2_SUPER_MAGIC {
-		lab.Missing(t, "cgroup2", root+" is not cgroup v2; "+way)
-	}
-	on, _ := os.ReadFile(root + "/cgroup.subtree_control")
-	for _, c := range []string{"memory", "cpu", "pids"} {
-		if !slices.Contains(strings.Fields(string(on)), c) {
-			lab.Missing(t, "cgroup2", c+" is off below "+root+"; "+way)
-		}
-	}
-	dir, err := os.MkdirTemp(root, "dispatch-test-")
-	if err != nil {
-		lab.Missing(t, "cgroup2", "no cgroup can be made: "+err.Error()+"; "+way)
-	}
-	t.Cleanup(func() { removeCgroup(t, dir) })
-	if err := os.WriteFile(dir+"/cgroup.subtree_control", []byte(controllers), 0); controllers != "" && err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-func removeCgroup(t *testing.T, path string) {
-	d, err := openDir(path)
-	if err != nil {
-		t.Errorf("remove the test's cgroup: %v", err)
-		return
-	}
-	l := &Leaf{path: path, dir: d}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := errors.Join(l.Kill(ctx), l.Remove()); err != nil {
-		t.Errorf("remove the test's cgroup: %v", err)
-	}
-}
-
-func testLeaf(t *testing.T, p *Parent, name string, limits Limits) *Leaf {
+// testLeaf makes a leaf, and ends what is left of it after the test.
+func testLeaf(t testing.TB, p *Parent, name string, limits Limits) *Leaf {
 	t.Helper()
 	l, err := p.Create("test", name, limits)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := errors.Join(l.Kill(ctx), l.Remove()); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
 	return l
+}
+
+// childParent makes a cgroup below p, with these controllers on for its own
+// children, and with a process in it if pid is not 0.
+func childParent(t *testing.T, p *Parent, controllers string, pid int) string {
+	t.Helper()
+	dir := filepath.Join(p.path, "child")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d, err := openDir(dir)
+		child := &Leaf{path: dir, dir: d}
+		if err := errors.Join(err, child.Kill(context.Background()), child.Remove()); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	})
+	if err := os.WriteFile(dir+"/cgroup.subtree_control", []byte(controllers), 0); err != nil {
+		t.Fatal(err)
+	}
+	if pid != 0 {
+		if err := os.WriteFile(dir+"/cgroup.procs", fmt.Append(nil, pid), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }
 
 // readings reads a leaf's files back as a probe would print them.
@@ -440,15 +433,13 @@ func TestLiveBadInput(t *testing.T) {
 		}, syscall.EINVAL, "into pids.max"},
 		{"a parent that is not there", func() error { _, err := OpenParent(p.path + "/gone"); return err }, fs.ErrNotExist, "make it first"},
 		{"a parent with a process", func() error {
-			dir := makeCgroup(t, "")
-			job := start(t, nil, "idle")
-			if err := os.WriteFile(dir+"/cgroup.procs", fmt.Append(nil, job.Process.Pid), 0); err != nil {
-				t.Fatal(err)
-			}
-			_, err := OpenParent(dir)
+			_, err := OpenParent(childParent(t, testParent(t), "", start(t, nil, "idle").Process.Pid))
 			return err
 		}, ErrNotDelegated, "it holds processes"},
-		{"a parent without controllers", func() error { _, err := OpenParent(makeCgroup(t, "+cpu")); return err }, ErrNotDelegated, "controller memory is off"},
+		{"a parent without a controller", func() error {
+			_, err := OpenParent(childParent(t, testParent(t), "+cpu +pids", 0))
+			return err
+		}, ErrNotDelegated, "controller memory is off"},
 		{"the root", func() error { _, err := OpenParent("/sys/fs/cgroup"); return err }, ErrNotDelegated, "it holds processes"},
 		{"a watch of nothing", func() error { _, err := WatchOOM(p.path + "/gone"); return err }, fs.ErrNotExist, "memory.events"},
 	}
@@ -486,12 +477,49 @@ func TestLiveNoPermission(t *testing.T) {
 }
 
 func BenchmarkLiveUsage(b *testing.B) {
-	self := Self()
-	if self.Version != V2 {
-		b.Skip("needs cgroup2")
-	}
+	l := testLeaf(b, testParent(b), "usage", small)
 	b.ReportAllocs()
 	for b.Loop() {
-		Usage("/sys/fs/cgroup")
+		if Usage(l.Dir()) == nil {
+			b.Fatal("Usage = nil")
+		}
 	}
+}
+
+// BenchmarkLiveStart compares a bare start with one inside a leaf that is there,
+// and with one whose leaf is made and removed around it.
+func BenchmarkLiveStart(b *testing.B) {
+	p := testParent(b)
+	run := func(b *testing.B, l *Leaf) {
+		cmd := exec.Command("/bin/true")
+		if l != nil {
+			cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: l.FD()}
+		}
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("bare", func(b *testing.B) {
+		for b.Loop() {
+			run(b, nil)
+		}
+	})
+	b.Run("in-leaf", func(b *testing.B) {
+		l := testLeaf(b, p, "start", small)
+		for b.Loop() {
+			run(b, l)
+		}
+	})
+	b.Run("with-leaf", func(b *testing.B) {
+		for b.Loop() {
+			l, err := p.Create("test", "start", small)
+			if err != nil {
+				b.Fatal(err)
+			}
+			run(b, l)
+			if err := errors.Join(l.Kill(b.Context()), l.Remove()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
