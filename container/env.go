@@ -75,9 +75,9 @@ func envFile(env map[string]string, d Dialect) ([]byte, error) {
 
 // clientEnv is the environment that a client of a runtime gets: what it needs
 // to find its daemon, and nothing else of this process's, whose secrets would
-// show in /proc.
-func clientEnv(extra ...string) []string {
-	env := slices.Clone(extra)
+// show in /proc. The settings come last, and count.
+func clientEnv(settings ...string) []string {
+	var env []string
 	for _, name := range []string{
 		"PATH", "HOME", "USER", "TMPDIR", "LANG",
 		"DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_API_VERSION",
@@ -88,5 +88,5 @@ func clientEnv(extra ...string) []string {
 			env = append(env, name+"="+value)
 		}
 	}
-	return env
+	return append(env, settings...)
 }

@@ -74,6 +74,9 @@ func TestClientEnv(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://proxy")
 	t.Setenv("DOCKER_HOST", "unix:///of/the/environment")
 	env := strings.Join(clientEnv("DOCKER_CONFIG=/empty"), "\n")
+	if all := clientEnv("DOCKER_HOST=unix:///of/the/settings"); all[len(all)-1] != "DOCKER_HOST=unix:///of/the/settings" {
+		t.Errorf("clientEnv = %q, want the settings last, where they count", all)
+	}
 	for _, want := range []string{"DOCKER_CONFIG=/empty", "DOCKER_HOST=unix:///of/the/environment", "PATH="} {
 		if !strings.Contains(env, want) {
 			t.Errorf("the client's environment lacks %s:\n%s", want, env)
