@@ -93,6 +93,7 @@ func TestProcessMemoryKills(t *testing.T) {
 		{"at its own limit", 64, "max", "hog 200", 137, true, true, true},
 		{"a child at its own limit", 64, "max", "parent-of-hog 200", 0, false, true, true},
 		{"at a limit above, well below its own", 512, "67108864", "hog 200", 137, true, true, false},
+		{"children that are each smaller than the supervisor", 64, "max", "crowd 60 3000000", 0, false, true, true},
 		{"none", 64, "max", "hog 8", 0, false, false, false},
 	}
 	for _, test := range tests {
@@ -108,6 +109,9 @@ func TestProcessMemoryKills(t *testing.T) {
 			result, log := subject{runtime: p}.run(t, spec)
 			wantCode(t, result, test.code)
 			line := result.Line
+			if line == nil {
+				t.Fatal("the run has no line")
+			}
 			if line.OOMKilled != test.oomKilled {
 				t.Errorf("line = %+v, want OOMKilled %v", line, test.oomKilled)
 			}

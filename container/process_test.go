@@ -81,6 +81,16 @@ var processJobs = map[string]func(args []string){
 		err := exec.Command("/proc/self/exe", append([]string{"job", "hog"}, args...)...).Run()
 		fmt.Println("child:", err)
 	},
+	// crowd fills memory with many small programs.
+	"crowd": func(args []string) {
+		const script = `for i in $(seq $0); do { head -c $1 /dev/zero | tail -c $1 | sleep 2; } & done; wait`
+		sh, err := exec.LookPath("sh")
+		if err == nil {
+			err = syscall.Exec(sh, append([]string{"sh", "-c", script}, args...), os.Environ())
+		}
+		fmt.Println("crowd:", err)
+		os.Exit(99)
+	},
 	// worker runs a job as a worker does, until it is killed itself.
 	"worker": func(args []string) { runAsWorker(args[0], args[1], args[2:]) },
 }

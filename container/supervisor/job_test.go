@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -70,13 +69,6 @@ var jobs = map[string]func(args []string){
 		check(err)
 		fmt.Print(string(line[:n]))
 	},
-	// headless ends its first thread and goes on in another.
-	"headless": func([]string) {
-		fmt.Println("here", os.Getpid())
-		go forever()
-		runtime.LockOSThread() // the main goroutine starts on the first thread
-		syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
-	},
 	// nonblock makes the shared output non-blocking and fills it.
 	"nonblock": func([]string) {
 		check(syscall.SetNonblock(1, true))
@@ -85,24 +77,6 @@ var jobs = map[string]func(args []string){
 				return
 			}
 		}
-	},
-	// look prints what it can learn of itself and of its supervisor.
-	"look": func([]string) {
-		for _, pid := range []string{"self", strconv.Itoa(os.Getppid())} {
-			for _, file := range []string{"environ", "cmdline"} {
-				text, err := os.ReadFile("/proc/" + pid + "/" + file)
-				fmt.Printf("%s %q %v\n", file, text, err)
-			}
-		}
-		_, err := os.Open("/proc/" + strconv.Itoa(os.Getppid()) + "/mem")
-		fmt.Println("memory of the supervisor:", err)
-		fmt.Println("traced:", syscall.PtraceAttach(os.Getppid()))
-		mine, _ := os.ReadFile("/proc/self/oom_score_adj")
-		theirs, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/oom_score_adj")
-		fmt.Printf("oom score %s supervisor %s\n", strings.TrimSpace(string(mine)), strings.TrimSpace(string(theirs)))
-		files, _ := os.ReadDir("/proc/self/fd")
-		fmt.Println("files:", len(files)-1) // less the folder's own
-		io.Copy(os.Stdout, os.Stdin)
 	},
 }
 

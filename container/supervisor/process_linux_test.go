@@ -3,9 +3,13 @@ package supervisor_test
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +19,36 @@ import (
 
 // nobody is a user without rights.
 const nobody = 65534
+
+func init() {
+	maps.Copy(jobs, map[string]func(args []string){
+		// headless ends its first thread and goes on in another.
+		"headless": func([]string) {
+			fmt.Println("here", os.Getpid())
+			go forever()
+			runtime.LockOSThread() // the main goroutine starts on the first thread
+			syscall.RawSyscall(syscall.SYS_EXIT, 0, 0, 0)
+		},
+		// look prints what it can learn of itself and of its supervisor.
+		"look": func([]string) {
+			for _, pid := range []string{"self", strconv.Itoa(os.Getppid())} {
+				for _, file := range []string{"environ", "cmdline"} {
+					text, err := os.ReadFile("/proc/" + pid + "/" + file)
+					fmt.Printf("%s %q %v\n", file, text, err)
+				}
+			}
+			_, err := os.Open("/proc/" + strconv.Itoa(os.Getppid()) + "/mem")
+			fmt.Println("memory of the supervisor:", err)
+			fmt.Println("traced:", syscall.PtraceAttach(os.Getppid()))
+			mine, _ := os.ReadFile("/proc/self/oom_score_adj")
+			theirs, _ := os.ReadFile("/proc/" + strconv.Itoa(os.Getppid()) + "/oom_score_adj")
+			fmt.Printf("oom score %s supervisor %s\n", strings.TrimSpace(string(mine)), strings.TrimSpace(string(theirs)))
+			threads, _ := os.ReadDir("/proc/" + strconv.Itoa(os.Getppid()) + "/task")
+			fmt.Println("threads at hand:", len(threads) > 8)
+			io.Copy(os.Stdout, os.Stdin)
+		},
+	})
+}
 
 // bystander starts a process that is not the supervisor's, in this process's own
 // group and session.
@@ -113,6 +147,7 @@ func TestFirstProcess(t *testing.T) {
 	}
 }
 
+// What a command can learn of its supervisor is not the key.
 func TestCommandLearnsNoKey(t *testing.T) {
 	key := exit.NewKey()
 	r := &run{t: t, key: key}
@@ -130,6 +165,7 @@ func TestCommandLearnsNoKey(t *testing.T) {
 	} else {
 		r.Cmd = self("supervise", "--key-stdin", "--", exe(t), "job", "look")
 	}
+	r.Env = []string{"PATH=/usr/bin:/bin"} // a failure prints it
 	r.Stdin = strings.NewReader(key.Reveal() + "\ninput")
 	r.begin()
 	code, _, out := r.end()
@@ -140,6 +176,7 @@ func TestCommandLearnsNoKey(t *testing.T) {
 		"memory of the supervisor: open /proc/" + fmt.Sprint(r.Process.Pid) + "/mem: permission denied",
 		"traced: operation not permitted",
 		"oom score 1000 supervisor 0",
+		"threads at hand: true",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the command does not say %q", want)
