@@ -80,7 +80,6 @@ func TestFactsWithoutParent(t *testing.T) {
 // Of all the ways to end with a memory kill in sight, one alone is oom-killed
 // with a peak that shows it.
 func TestProcessMemoryKills(t *testing.T) {
-	const size = 64 << 20
 	tests := []struct {
 		name  string
 		mem   jobsize.MiB // of the job
@@ -108,23 +107,7 @@ func TestProcessMemoryKills(t *testing.T) {
 			spec.Size.Mem = test.mem
 			result, log := subject{runtime: p}.run(t, spec)
 			wantCode(t, result, test.code)
-			line := result.Line
-			if line == nil {
-				t.Fatal("the run has no line")
-			}
-			if line.OOMKilled != test.oomKilled {
-				t.Errorf("line = %+v, want OOMKilled %v", line, test.oomKilled)
-			}
-			r := line.Resources
-			if r == nil || r.OOMKills == nil || r.MemPeak == nil {
-				t.Fatalf("Resources = %+v, want kills and a peak", r)
-			}
-			if (*r.OOMKills > 0) != test.kills {
-				t.Errorf("OOMKills = %d, want some: %v", *r.OOMKills, test.kills)
-			}
-			if limit, _ := result.MemoryLimit.Value(); jobsize.PeakReachedLimit(*r.MemPeak, limit) != test.peakAtLimit {
-				t.Errorf("peak of %d at the limit of %d: want %v", *r.MemPeak, limit, test.peakAtLimit)
-			}
+			wantMemoryKill(t, result, test.oomKilled, test.kills, test.peakAtLimit)
 			if noted := strings.Contains(notes.String(), "process_memory_kills"); noted != test.kills {
 				t.Errorf("memory kills noted: %v, want %v: %s", noted, test.kills, notes.String())
 			}
