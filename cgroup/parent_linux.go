@@ -15,8 +15,8 @@ import (
 // by writing cgroup.subtree_control of every ancestor, which are not ours to
 // write; before Linux 5.14 it waits for the processes it killed, which takes a
 // job's exit code away from os/exec; and it would put D-Bus, eBPF and protobuf
-// into the supervisor that stands at the start of every container. The tests
-// hold its manager and its weights against ours.
+// (5 MB) into the supervisor that stands at the start of every container. The
+// tests hold its manager and its weights against ours.
 
 // A Parent is a cgroup that was delegated to this program: the cgroups of jobs
 // are made in it, and nothing above it is ever written. Its methods may be called
