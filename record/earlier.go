@@ -29,7 +29,7 @@ func readEarlier(v jsonval.Value) []Interval {
 		o, _ := item.Object()
 		i := Interval{
 			word(o.Get("host"), isHost), canonical(o.Get("startedAt")), canonical(o.Get("endedAt")),
-			positive(o.Get("memMiB")), positive(o.Get("cpuCenti")),
+			count(o.Get("memMiB")), count(o.Get("cpuCenti")),
 		}
 		if i.valid() {
 			earlier = append(earlier, i)

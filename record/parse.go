@@ -81,13 +81,22 @@ func readVersion(v jsonval.Value) int64 {
 func (r *Record) readCore(f fields) {
 	r.JobID, _ = f.get("jobId").Text()
 	r.Attempt = integer(f.get("attempt"))
-	// Any token may be a newer version's outcome.
-	r.Outcome = Outcome(word(f.get("outcome"), isToken))
+	r.Outcome = readOutcome(f.get("outcome"))
 	r.StartedAt = readInstant(f.get("startedAt"))
 	r.EndedAt = readInstant(f.get("endedAt"))
 	r.Host = word(f.get("host"), isHost)
 	r.Kind = word(f.get("kind"), oneOf("local", "github", "gitlab", "forgejo", "azure"))
 	r.Project = word(f.get("project"), isProject)
+}
+
+// readOutcome keeps any token, which may be a newer version's outcome: it settles
+// its attempt like every other text that is not failed.
+func readOutcome(v jsonval.Value) Outcome {
+	text, ok := v.Text()
+	if ok && !isToken(text) {
+		return unknownOutcome
+	}
+	return Outcome(text)
 }
 
 // readInstant keeps a foreign spelling, because it still tells how old a record

@@ -123,10 +123,11 @@ func areIdentifiers(s string) bool {
 // isRuleHost reports whether s is a lower-case DNS name, with or without a
 // leading "*.".
 func isRuleHost(s string) bool {
-	if s == "" || len(s) > 253 {
+	name := strings.TrimPrefix(s, "*.")
+	if len(name) > 253 {
 		return false
 	}
-	for label := range strings.SplitSeq(strings.TrimPrefix(s, "*."), ".") {
+	for label := range strings.SplitSeq(name, ".") {
 		alnum := func(c byte) bool { return isLower(c) || isDigit(c) }
 		if !matches(label, 63, alnum, func(c byte) bool { return alnum(c) || c == '-' }) || label[len(label)-1] == '-' {
 			return false

@@ -91,6 +91,8 @@ const (
 	Completed Outcome = "completed"
 	Policy    Outcome = "policy"
 	Failed    Outcome = "failed" // ended in an error or had no result
+
+	unknownOutcome Outcome = "unknown" // of a foreign record, which said some other text
 )
 
 // MarshalJSON implements [json.Marshaler].
