@@ -34,5 +34,5 @@
 // record_unparseable, record_write_failed, describe_failed, pause_failed,
 // image_failed, prepare_failed, cleanup_failed, run_failed, run_log_failed,
 // artifacts_failed, notify_failed, observe_failed, facts_failed, hosts_failed,
-// lease_extend_failed, size_refused, hook_hangs, hook_panicked.
+// lease_extend_failed, size_refused, job_id_refused, hook_hangs, hook_panicked.
 package worker

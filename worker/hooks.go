@@ -94,11 +94,11 @@ type Preparation struct {
 // A Refusal is the error of a Prepare or Describe hook that refuses a job for
 // good: it is recorded as policy and not retried.
 type Refusal struct {
-	// Reason is a token, `[a-z][a-z0-9-]{0,63}`. Anything else becomes
-	// prepare-refused.
+	// Reason is one that package record or Config.Reasons lists. Anything else
+	// becomes prepare-refused.
 	Reason exit.Reason
-	// Why details the reason with a token of the same form. Anything else is
-	// left out.
+	// Why details the reason with a token, `[a-z][a-z0-9-]{0,63}`. Anything else
+	// is left out.
 	Why exit.Word
 }
 

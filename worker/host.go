@@ -43,9 +43,23 @@ func (w *Worker) hostNow(ctx context.Context) host {
 // ceiling is how many CPUs, in hundredths, any one job may use.
 func (h host) ceiling() jobsize.Limit { return jobsize.Ceiling(h.cpus, h.budget.CPU) }
 
-// capacity is what the record says of the host.
+// capacity is what the record of a run says of the host it was admitted to.
 func (h host) capacity(slots int) *record.Capacity {
-	return &record.Capacity{}
+	n := int64(slots)
+	c := &record.Capacity{Slots: &n, MemMiB: record.Limit{Limit: h.budget.Mem}, CPUCenti: record.Limit{Limit: h.budget.CPU}}
+	if cpus, ok := h.cpus.Value(); ok {
+		c.CPUs = &cpus
+	}
+	return c
+}
+
+// record is what the record of a refusal says of the host that is too small.
+func (h host) record(sharePercent int64) *record.HostBudget {
+	b := &record.HostBudget{MemMiB: record.Limit{Limit: h.budget.Mem}, CPUCenti: record.Limit{Limit: h.budget.CPU}}
+	if sharePercent >= 1 && sharePercent <= 99 {
+		b.HostShare = &sharePercent
+	}
+	return b
 }
 
 // offerElsewhere reports whether another live host has yet to see the job.

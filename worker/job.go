@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/exit"
@@ -94,6 +95,7 @@ type step struct {
 // steps are a job's life in order, up to its end.
 func (p *pickup) steps() []step {
 	return []step{
+		{"id", p.checkID},
 		{"leftovers", p.stopLeftovers},
 		{"settled", p.findSettled},
 		{"earlier", p.checkAttempts},
@@ -180,6 +182,18 @@ func (p *pickup) stopped() *ending {
 	return handBack(p.w.config.Now(), "")
 }
 
+// checkID gives up a job under whose id no record can be kept.
+func (p *pickup) checkID() *ending {
+	_, err := record.FileName(p.job.ID)
+	if err == nil && utf8.ValidString(p.job.ID) {
+		return nil
+	}
+	p.log.Error("job_id_refused", "error", err)
+	end := giveUp(reasonWorkerError)
+	end.nameless = true
+	return end
+}
+
 // stopLeftovers stops whatever an earlier pickup of this job left running on
 // this host.
 func (p *pickup) stopLeftovers() *ending {
@@ -207,7 +221,9 @@ func (p *pickup) findSettled() *ending {
 		if p.job.Stalls > 0 && record.Verdict(rec, question) == record.Settles {
 			return &ending{settled: rec}
 		}
-		p.previous = record.Newer(p.previous, rec)
+		if rec != nil && rec.Attempt != nil && record.OfThisJob(rec, record.Question{JobID: p.job.ID, Attempt: int(*rec.Attempt), Created: p.job.Created}) {
+			p.previous = record.Newer(p.previous, rec)
+		}
 	}
 	return nil
 }
@@ -356,7 +372,8 @@ func (p *pickup) waitInLine() *ending {
 			return
 		}
 		// What may still run keeps its share.
-		p.w.startWatch(p.ph, p.orphan, release)
+		leave := p.enterLive(true)
+		p.w.startWatch(p.ph, p.orphan, func() { leave(); release() })
 	})
 	return nil
 }
@@ -370,13 +387,20 @@ func (p *pickup) admit() *ending {
 	p.running.Store(true)
 	p.admitted = p.w.config.Now()
 	p.capacity = p.host.capacity(p.w.config.Slots)
-	if live := p.w.config.Live; live != nil {
-		p.onRelease(live.Add(livejobs.Running{
-			ID: p.job.ID, Project: p.description.Record.Project, Mem: p.size.Mem, CPU: p.size.CPU, At: p.admitted,
-		}))
-	}
+	p.onRelease(p.enterLive(false))
 	p.w.observe(p.event(JobStarted))
 	return nil
+}
+
+// enterLive lists the job as one that runs, until the returned function is
+// called.
+func (p *pickup) enterLive(orphan bool) (leave func()) {
+	if p.w.config.Live == nil {
+		return func() {}
+	}
+	return p.w.config.Live.Add(livejobs.Running{
+		ID: p.job.ID, Project: p.description.Record.Project, Mem: p.size.Mem, CPU: p.size.CPU, At: p.admitted, Orphan: orphan,
+	})
 }
 
 // onRelease adds something to what release gives back.

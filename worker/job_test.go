@@ -144,13 +144,15 @@ func hostsAre(names ...string) func(*bench, *worker.Config) {
 	}
 }
 
+func ownReasons(_ *bench, c *worker.Config) { c.Reasons = []exit.Reason{"not-for-us"} }
+
 var gates = []gate{
 	{name: "nothing in the way", runs: 1, outcome: record.Completed, state: worker.Settled},
 
 	{name: "leftovers can't be listed", change: func(b *bench, _ *worker.Config) { b.runtime.listErr = errBroken },
 		outcome: record.Failed, reason: "container-never-started", state: worker.Delayed, log: "leftovers_failed"},
 
-	{name: "describe refuses", change: describes(worker.Description{}, &worker.Refusal{Reason: "not-for-us", Why: "bad-kind"}),
+	{name: "describe refuses", change: both(describes(worker.Description{}, &worker.Refusal{Reason: "not-for-us", Why: "bad-kind"}), ownReasons),
 		outcome: record.Policy, reason: "not-for-us", state: worker.Settled, log: "job_refused"},
 	{name: "describe fails", change: describes(worker.Description{}, errBroken),
 		outcome: record.Failed, reason: "worker-error", state: worker.Delayed, log: "describe_failed"},
@@ -191,9 +193,11 @@ var gates = []gate{
 		b.runtime.images = map[string]container.Image{"there": {}}
 	}), runs: 1, outcome: record.Completed, state: worker.Settled},
 
-	{name: "prepare refuses", change: prepares(worker.Preparation{}, fmt.Errorf("clone: %w", &worker.Refusal{Reason: "no-such-repo"})),
-		outcome: record.Policy, reason: "no-such-repo", state: worker.Settled, log: "job_refused"},
+	{name: "prepare refuses", change: prepares(worker.Preparation{}, fmt.Errorf("clone: %w", &worker.Refusal{Reason: "model-not-allowed"})),
+		outcome: record.Policy, reason: "model-not-allowed", state: worker.Settled, log: "job_refused"},
 	{name: "prepare refuses with garbage", change: prepares(worker.Preparation{}, &worker.Refusal{Reason: "No such /repo!", Why: "Because\n"}),
+		outcome: record.Policy, reason: "prepare-refused", state: worker.Settled, log: "job_refused"},
+	{name: "prepare refuses with a token that nobody listed", change: prepares(worker.Preparation{}, &worker.Refusal{Reason: "not-for-us"}),
 		outcome: record.Policy, reason: "prepare-refused", state: worker.Settled, log: "job_refused"},
 	{name: "prepare fails", change: prepares(worker.Preparation{}, errBroken),
 		outcome: record.Failed, reason: "worker-error", state: worker.Delayed, log: "prepare_failed"},

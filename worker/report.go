@@ -4,28 +4,28 @@ import (
 	"context"
 	"time"
 
-	"github.com/edgehero/dispatch/jobsize"
 	"github.com/edgehero/dispatch/record"
 )
 
-// recordRun returns what is known of the attempt.
+// recordRun returns what is known of the attempt: what the hooks said of the job
+// and, over it, what the worker knows itself.
 func (p *pickup) recordRun(e ending) record.Run {
 	r := p.description.Record
-	r.JobID = p.job.ID
-	r.Attempt = p.attempt
-	r.Host = p.w.config.Host
-	r.Started, r.Ended = p.instants()
+	r.JobID, r.Attempt, r.Host = p.job.ID, p.attempt, p.w.config.Host
+	r.StartedAt, r.EndedAt = p.instants()
 	r.Outcome, r.Reason, r.Why = recordOutcome(e.outcome.Class), e.outcome.Reason, e.outcome.Why
-	r.Created, r.Stalls = p.job.Created, p.job.Stalls
+	r.Reasons = p.w.config.Reasons
+	r.Size, r.Capacity, r.Previous = p.size, p.capacity, p.previous
+	r.Job.ID, r.Job.Created, r.Job.Delay = p.job.ID, p.job.Created, p.job.Delay
+	r.Job.Attempts, r.Job.Stalls = p.job.Attempts, p.job.Stalls
+	r.ExitCode, r.Line, r.HostBudget = nil, nil, nil
 	if e.ran {
-		code := p.result.Code
-		r.ExitCode = &code
-		r.Line = p.result.Line
+		code := int64(p.result.Code)
+		r.ExitCode, r.Line = &code, p.result.Line
 	}
-	if p.size != (jobsize.Size{}) {
-		r.Size = &p.size
+	if e.misfit {
+		r.HostBudget = p.host.record(p.description.SharePercent)
 	}
-	r.Capacity = p.capacity
 	return r
 }
 

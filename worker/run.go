@@ -109,10 +109,7 @@ func (p *pickup) openOutput() (io.Writer, func()) {
 	var writers []io.Writer
 	var closers []func()
 	if open := p.w.config.OpenLog; open != nil && !p.preparation.NoLog {
-		log, err := open(p.job.ID)
-		if err != nil {
-			p.log.Warn("run_log_failed", "error", err)
-		} else {
+		if log := open(p.job.ID); log != nil {
 			writers = append(writers, log)
 			closers = append(closers, func() {
 				if err := log.Close(); err != nil {

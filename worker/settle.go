@@ -11,7 +11,7 @@ import (
 	"github.com/edgehero/dispatch/record"
 )
 
-// token is the form of a reason.
+// token is the form of a reason and of what details it.
 var token = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
 const (
@@ -32,9 +32,10 @@ type ending struct {
 
 	settled *record.Record
 
-	outcome Outcome
-	ran     bool // there is a result
-	misfit  bool // the job never fits this host
+	outcome  Outcome
+	nameless bool // no record can be kept under the job's id
+	ran      bool // there is a result
+	misfit   bool // the job never fits this host
 }
 
 func handBack(until time.Time, notHost string) *ending {
@@ -66,7 +67,7 @@ func (p *pickup) refusedOrFailed(event string, err error) *ending {
 		return p.failed(reasonWorkerError, event, err)
 	}
 	reason, why := refusal.Reason, refusal.Why
-	if !token.MatchString(string(reason)) {
+	if !p.w.config.knows(reason) {
 		reason = reasonPrepare
 	}
 	if !token.MatchString(string(why)) {
@@ -91,6 +92,8 @@ func (p *pickup) finish(e ending) {
 	case e.settled != nil:
 		p.log.Info("job_settled_from_record", "outcome", e.settled.Outcome)
 		p.settle(recordedOutcome(e.settled), e.settled)
+	case e.nameless:
+		p.settle(e.outcome, nil)
 	default:
 		p.step("record")
 		rec := record.Build(p.recordRun(e))

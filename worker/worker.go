@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,9 +122,14 @@ type Config struct {
 
 	// Parser reads exit lines. Its zero value has the default vocabulary.
 	Parser exit.Parser
-	// OpenLog opens the log that takes a job's output as it comes. Defaults to
-	// no log.
-	OpenLog func(jobID string) (io.WriteCloser, error)
+	// Reasons are those of the embedder's refusals, beside the ones that package
+	// record and Parser's vocabulary list. Each is a token,
+	// `[a-z][a-z0-9-]{0,63}`.
+	Reasons []exit.Reason
+	// OpenLog opens the log that takes a job's output as it comes, such as
+	// [record.Store.OpenLog] does. It may return nil for none. Defaults to no
+	// logs.
+	OpenLog func(jobID string) io.WriteCloser
 	// Live lists the jobs that run right now. Defaults to none.
 	Live *livejobs.Registry
 	// Log takes the worker's own log. Defaults to no log.
@@ -163,6 +169,10 @@ func (c Config) check() (Config, error) {
 	wrong(c.Stalls < 1, "Stalls: %d is not positive", c.Stalls)
 	def(&c.OnLeaseLost, StopRun)
 	wrong(c.OnLeaseLost != StopRun && c.OnLeaseLost != FinishRun, "OnLeaseLost: %.80q is neither %q nor %q", c.OnLeaseLost, StopRun, FinishRun)
+	c.Reasons = slices.Concat(c.Reasons, c.Parser.Vocabulary.Policy, c.Parser.Vocabulary.Completed)
+	for _, reason := range c.Reasons {
+		wrong(!token.MatchString(string(reason)), "Reasons: %.80q is not a token: want 1 to 64 lower-case letters, digits and dashes, a letter first", reason)
+	}
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
@@ -191,6 +201,12 @@ func (c Config) check() (Config, error) {
 		c.step = func(string) {}
 	}
 	return c, errors.Join(errs...)
+}
+
+// knows reports whether a record can hold a reason.
+func (c *Config) knows(reason exit.Reason) bool {
+	_, known := record.Meaning(reason)
+	return known || slices.Contains(c.Reasons, reason)
 }
 
 // def sets what is zero to its default.
