@@ -1,0 +1,7 @@
+//go:build !linux
+
+package record
+
+import "errors"
+
+func mountFS(string, string, string, uintptr, string) error { return errors.ErrUnsupported }
