@@ -63,7 +63,7 @@ func (p *pickup) failed(reason exit.Reason, event string, err error) *ending {
 // refusedOrFailed ends a pickup after a hook's error.
 func (p *pickup) refusedOrFailed(event string, err error) *ending {
 	var refusal *Refusal
-	if !errors.As(err, &refusal) {
+	if !errors.As(err, &refusal) || refusal == nil {
 		return p.failed(reasonWorkerError, event, err)
 	}
 	reason, why := refusal.Reason, refusal.Why
