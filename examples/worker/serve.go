@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"expvar"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/edgehero/dispatch/jobsize"
+	"github.com/edgehero/dispatch/livejobs"
+	"github.com/edgehero/dispatch/worker"
+	"github.com/edgehero/dispatch/worker/spool"
+)
+
+var serveCommand = command{
+	name:    "serve",
+	summary: "take jobs off the queue until a signal comes; a second one ends at once",
+	example: "  worker serve -slots 4 -allow-process\n  DISPATCH_DATA=/var/lib/dispatch worker serve -drain 30s",
+	run:     serve,
+}
+
+// serveFlags are what serve takes beside the host's flags.
+type serveFlags struct {
+	host         hostFlags
+	slots        int
+	memory, cpus string
+	attempts     int
+	drain        time.Duration
+	allowProcess bool
+	retention    time.Duration
+	debug        string
+}
+
+func (s *serveFlags) bind(f *flag.FlagSet) {
+	s.host.bind(f)
+	f.IntVar(&s.slots, "slots", 0, "how many jobs run at a time (default one for each CPU)")
+	f.StringVar(&s.memory, "memory", "", "memory for all jobs together, such as 12g, or off (default the host's less a reserve)")
+	f.StringVar(&s.cpus, "cpus", "", "CPUs for all jobs together, such as 3.5, or off (default the host's less a reserve)")
+	f.IntVar(&s.attempts, "attempts", 3, "how often a failed job is tried in all")
+	f.DurationVar(&s.drain, "drain", 0, "how long running jobs may go on after the first signal")
+	f.BoolVar(&s.allowProcess, "allow-process", false, "run jobs without an image as processes of this host, without walls")
+	f.DurationVar(&s.retention, "retention", 0, "age at which records and logs are removed (default never)")
+	f.StringVar(&s.debug, "debug-address", "", "loopback `address` for /debug/vars, such as 127.0.0.1:8080 (default none)")
+}
+
+// budget reads what all jobs may have together; an empty text is unknown, and
+// then the host's facts decide.
+func (s *serveFlags) budget() (b jobsize.Budget, err error) {
+	switch s.memory {
+	case "":
+	case "off":
+		b.Mem = jobsize.Off()
+	default:
+		m, err := jobsize.ParseMemory(s.memory)
+		if err != nil {
+			return b, usagef("flag -memory: %w", err)
+		}
+		b.Mem = jobsize.Known(int64(m))
+	}
+	switch s.cpus {
+	case "":
+	case "off":
+		b.CPU = jobsize.Off()
+	default:
+		c, err := jobsize.ParseCPUs(s.cpus)
+		if err != nil {
+			return b, usagef("flag -cpus: %w", err)
+		}
+		b.CPU = jobsize.Known(int64(c))
+	}
+	return b, nil
+}
+
+func serve(ctx context.Context, p *program, args []string) error {
+	f := p.flags()
+	var flags serveFlags
+	flags.bind(f)
+	if _, err := p.parse(f, args, 0, 0); err != nil {
+		return err
+	}
+	budget, err := flags.budget()
+	if err != nil {
+		return err
+	}
+	h, err := p.openHost(flags.host)
+	if err != nil {
+		return err
+	}
+	h.records.Retention = flags.retention
+	queue, err := openSpool(flags.host.data, h.name, h)
+	if err != nil {
+		return errors.Join(err, h.close())
+	}
+	err = p.serveQueue(ctx, h, flags, budget, queue)
+	return errors.Join(err, queue.Close(), h.close())
+}
+
+// openSpool opens the queue in the data folder. h is nil for a command that only
+// submits.
+func openSpool(data, hostName string, h *host) (*spool.Spool, error) {
+	config := spool.Config{Dir: filepath.Join(data, "spool"), Host: hostName}
+	if h != nil {
+		config.Log = h.log
+	}
+	s, err := spool.Open(config)
+	if err != nil {
+		return nil, unavailablef("%w", err)
+	}
+	return s, nil
+}
+
+func (p *program) serveQueue(ctx context.Context, h *host, flags serveFlags, budget jobsize.Budget, queue worker.Queue) error {
+	live := &livejobs.Registry{}
+	w, err := worker.New(worker.Config{
+		Queue: queue, Runtime: h.venues, Records: h.records, Live: live,
+		Host: h.name, Instance: h.instance.ID(), Slots: flags.slots, Budget: budget,
+		DefaultSize: h.defaultSize(ctx, budget),
+		Attempts: flags.attempts, Drain: flags.drain, OpenLog: h.openLog, Log: h.log,
+		Hooks: worker.Hooks{
+			Describe: h.describe(flags.allowProcess),
+			Prepare:  h.prepare,
+			Observe:  func(_ context.Context, e worker.Event) error { p.printServed(e); return nil },
+		},
+	})
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if flags.debug != "" {
+		stop, err := serveDebug(flags.debug, w)
+		if err != nil {
+			return unavailablef("%w", err)
+		}
+		defer stop()
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-p.stopNow:
+			w.StopNow()
+		case <-done:
+		}
+	}()
+	housekeeping := make(chan struct{})
+	go func() {
+		defer close(housekeeping)
+		h.keepHouse(ctx)
+	}()
+	fmt.Fprintf(p.stdout, "serving %s with %d slots\n", h.flags.data, w.Stats().Slots)
+	err = w.Run(ctx)
+	<-housekeeping
+	return err
+}
+
+// keepHouse removes what dead workers left and what is past its retention, at
+// once and then again and again until ctx ends.
+func (h *host) keepHouse(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		h.sweep(ctx)
+		if err := h.records.Reap(ctx); err != nil && ctx.Err() == nil {
+			h.log.Error("reap_failed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// printServed writes one plain line for what became of a job.
+func (p *program) printServed(e worker.Event) {
+	line := fmt.Sprintf("%s job=%s attempt=%d", e.Kind, e.Job, e.Attempt)
+	if e.Outcome.Class != "" {
+		line += fmt.Sprintf(" outcome=%s reason=%s", e.Outcome.Class, orDash(string(e.Outcome.Reason)))
+	}
+	fmt.Fprintln(p.stdout, line)
+}
+
+// serveDebug shows the worker's numbers at /debug/vars of a loopback address.
+func serveDebug(address string, w *worker.Worker) (stop func(), err error) {
+	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
+		return nil, fmt.Errorf("flag -debug-address is %.100q, want a loopback address and a port such as 127.0.0.1:8080", address)
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("serving /debug/vars: %w", err)
+	}
+	stats := expvar.Func(func() any { return w.Stats() })
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/vars", func(out http.ResponseWriter, _ *http.Request) {
+		out.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(out, "{\"dispatch\": %s}\n", stats)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(listener) // ends with Close
+	}()
+	return func() { server.Close(); <-ended }, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
