@@ -120,7 +120,7 @@ func (p *program) serveQueue(ctx context.Context, h *host, flags serveFlags, bud
 		Queue: queue, Runtime: h.venues, Records: h.records, Live: live,
 		Host: h.name, Instance: h.instance.ID(), Slots: flags.slots, Budget: budget,
 		DefaultSize: h.defaultSize(ctx, budget),
-		Attempts: flags.attempts, Drain: flags.drain, OpenLog: h.openLog, Log: h.log,
+		Attempts:    flags.attempts, Drain: flags.drain, OpenLog: h.openLog, Log: h.log,
 		Hooks: worker.Hooks{
 			Describe: h.describe(flags.allowProcess),
 			Prepare:  h.prepare,
