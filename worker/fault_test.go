@@ -23,7 +23,7 @@ import (
 // frees a hook that hangs.
 var faultyHooks = map[string]func(free <-chan struct{}) error{
 	"panics":                func(<-chan struct{}) error { panic(secret) },
-	"panics with nil map":   func(<-chan struct{}) error { var m map[string]int; m["x"] = 1; return nil },
+	"panics out of range":   func(<-chan struct{}) error { var s []int; return fmt.Errorf("%d", s[len(secret)]) },
 	"ends its goroutine":    func(<-chan struct{}) error { runtime.Goexit(); return nil },
 	"hangs":                 func(free <-chan struct{}) error { <-free; return nil },
 	"returns an error":      func(<-chan struct{}) error { return errBroken },

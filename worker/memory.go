@@ -37,7 +37,6 @@ type Memory struct {
 	ended   list.List // of *memoryJob that are settled or removed, oldest first
 	hosts   map[string]bool
 	claims  int64
-	waiting int
 	changed chan struct{}
 }
 

@@ -46,6 +46,13 @@ type Records interface {
 	Read(jobID string) (record.Record, error)
 }
 
+var (
+	_ Runtime = (*container.Docker)(nil)
+	_ Runtime = (*container.Podman)(nil)
+	_ Runtime = (*container.Process)(nil)
+	_ Records = (*record.Store)(nil)
+)
+
 // A Mirror is where other hosts' records can be seen.
 type Mirror interface {
 	// Record returns nil for a job without a record there.
