@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -63,6 +64,7 @@ func runs(ctx context.Context, p *program, args []string) error {
 	since := f.Duration("since", 0, "only those that started at most this long ago")
 	limit := f.Int("n", 0, "at most this many (default all)")
 	follow := f.Bool("f", false, "go on, and print new ones as they come")
+	until := f.Int("until", 0, "with -f, end once this `many` have been printed (default never)")
 	asJSON := f.Bool("json", false, "print JSON")
 	if _, err := p.parse(f, args, 0, 0); err != nil {
 		return err
@@ -89,7 +91,7 @@ func runs(ctx context.Context, p *program, args []string) error {
 	if err := p.printRuns(list); err != nil || !*follow {
 		return err
 	}
-	return p.followRuns(ctx, store, filter, list)
+	return p.followRuns(ctx, store, filter, list, *until)
 }
 
 // listRuns returns the records that match, the newest first.
@@ -168,8 +170,9 @@ func runRow(r record.Record) string {
 const followEvery = time.Second
 
 // followRuns prints records that were not there before, in the order they are
-// found, until ctx ends.
-func (p *program) followRuns(ctx context.Context, store *record.Store, filter runFilter, seen runList) error {
+// found, until ctx ends or, unless until is 0, that many have been printed, those
+// seen before included.
+func (p *program) followRuns(ctx context.Context, store *record.Store, filter runFilter, seen runList, until int) error {
 	type run struct {
 		job     string
 		endedAt record.Instant
@@ -180,7 +183,7 @@ func (p *program) followRuns(ctx context.Context, store *record.Store, filter ru
 	}
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
-	for {
+	for until == 0 || len(known) < until {
 		select {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), context.Canceled) {
@@ -195,10 +198,11 @@ func (p *program) followRuns(ctx context.Context, store *record.Store, filter ru
 			key := run{r.JobID, r.EndedAt}
 			if !known[key] {
 				known[key] = true
-				if _, err := fmt.Fprint(p.stdout, runRow(r)); err != nil {
+				if _, err := fmt.Fprint(p.stdout, strings.ReplaceAll(runRow(r), "\t", "  ")); err != nil {
 					return err
 				}
 			}
 		}
 	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,7 +48,7 @@ func (v *venues) container(ctx context.Context) (venue, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, findLimit)
 	defer cancel()
-	var errs []error
+	var tried []string
 	for _, open := range v.open {
 		r, err := open()
 		if err == nil {
@@ -59,9 +60,9 @@ func (v *venues) container(ctx context.Context) (venue, error) {
 				return r, nil
 			}
 		}
-		errs = append(errs, err)
+		tried = append(tried, err.Error())
 	}
-	return nil, fmt.Errorf("find a container runtime: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("find a container runtime: %s: %w", strings.Join(tried, "; "), container.ErrUnavailable)
 }
 
 // of returns the runtime for an image; "" is none.
