@@ -47,7 +47,13 @@ func start(t *testing.T, key exit.Key, input string, args ...string) *run {
 
 func (r *run) begin() {
 	r.t.Helper()
-	r.Stderr = &r.stderr
+	if r.Stderr == nil {
+		r.Stderr = &r.stderr
+	}
+	if r.SysProcAttr == nil {
+		// A command that signals its group must not reach this process.
+		r.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	}
 	r.WaitDelay = limit
 	out, err := r.StdoutPipe()
 	if err != nil {
@@ -348,8 +354,34 @@ func TestOutputThatNobodyReads(t *testing.T) {
 	}
 }
 
+// What the supervisor can't say on standard error does not end it.
+func TestErrorsThatNobodyReads(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	key := exit.NewKey()
+	r := &run{Cmd: self("supervise", "--key-stdin", "--", "no-such-program"), t: t, key: key}
+	r.Stdin = strings.NewReader(key.Reveal() + "\n")
+	r.Stderr = write
+	r.begin()
+	write.Close()
+	if code, _, _ := r.end(); code != 127 {
+		t.Errorf("exit code = %d, want 127", code)
+	}
+}
+
 func TestOutputMadeNonBlocking(t *testing.T) {
-	r := start(t, exit.NewKey(), "", "--", exe(t), "job", "nonblock")
+	file := filepath.Join(t.TempDir(), "exit.json")
+	r := start(t, exit.NewKey(), "", "--exit-file="+file, "--", exe(t), "job", "nonblock")
+	// Once the file is there the line is next, into a pipe that is full.
+	for range int(limit / (10 * time.Millisecond)) {
+		if _, err := os.Stat(file); err == nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	code, _, before := r.end()
 	if code != 0 || len(before) < 4096 {
 		t.Errorf("exit code = %d after %d bytes, want 0 after a full pipe", code, len(before))
