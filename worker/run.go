@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 
 	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/exit"
 )
-
-// capExitAuth is what an image declares whose entrypoint reads the key and signs
-// its exit line.
-const capExitAuth = "exitAuth"
 
 // clientFailed is the code of a run that never started when the runtime gives
 // one that a job could have ended with.
@@ -66,7 +61,7 @@ func (p *pickup) spec() container.Spec {
 // worker's own supervisor, which the process runtime always has, or of an image
 // that says so. Another's input must not begin with a key.
 func (p *pickup) key(spec container.Spec) exit.Key {
-	if spec.Image == "" || len(spec.Supervisor) > 0 || slices.Contains(p.image.Capabilities, capExitAuth) {
+	if spec.Image == "" || len(spec.Supervisor) > 0 || p.image.Can(container.ExitAuth) {
 		return exit.NewKey()
 	}
 	return exit.Key{}
