@@ -63,6 +63,7 @@ func commands() []command {
 		enqueueCommand,
 		cancelCommand,
 		runsCommand,
+		reportCommand,
 		explainCommand,
 		sizeCommand,
 	}

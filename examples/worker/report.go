@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"os"
+	"time"
+
+	"github.com/edgehero/dispatch/record"
+)
+
+var reportCommand = command{
+	name:    "report",
+	summary: "write one HTML page about the runs: when, how long, how large, how they ended",
+	example: "  worker report -since 168h -o report.html",
+	run:     report,
+}
+
+//go:embed report.html.tmpl
+var reportText string
+
+// The page needs neither a network nor a script.
+var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
+	"percent": func(f float64) string { return fmt.Sprintf("%.3f%%", 100*f) },
+	"took":    func(d time.Duration) string { return roundDuration(d).String() },
+	"mib":     func(n int64) string { return fmt.Sprintf("%d MiB", n) },
+}).Parse(reportText))
+
+func report(_ context.Context, p *program, args []string) error {
+	f := p.flags()
+	var data string
+	bindData(f, &data)
+	since := f.Duration("since", 7*24*time.Hour, "how far back the page goes")
+	out := f.String("o", "", "the `file` to write (default standard output)")
+	if _, err := p.parse(f, args, 0, 0); err != nil {
+		return err
+	}
+	if *since <= 0 {
+		return usagef("flag -since is %v, want a positive duration", *since)
+	}
+	now := time.Now().UTC()
+	store := &record.Store{Dir: logsFolder(data)}
+	list := listRuns(store.All(), runFilter{since: now.Add(-*since)})
+	page := newReport(list, now.Add(-*since), now)
+	if *out == "" {
+		return reportPage.Execute(p.stdout, page)
+	}
+	return writeReport(*out, page)
+}
+
+func writeReport(name string, page reportData) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return usagef("flag -o: %w", err)
+	}
+	if err := reportPage.Execute(file, page); err != nil {
+		file.Close()
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}
+
+// roundDuration leaves a duration few digits.
+func roundDuration(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

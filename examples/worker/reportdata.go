@@ -1,0 +1,224 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/edgehero/dispatch/exit"
+	"github.com/edgehero/dispatch/jobsize"
+	"github.com/edgehero/dispatch/record"
+)
+
+// suggestedMargin is what a suggested size has over the 95th percentile of the
+// peaks, as a share of it.
+const suggestedMargin = 0.25
+
+// fewestPeaks is how many runs a suggestion needs behind it.
+const fewestPeaks = 5
+
+// A reportData is what the page shows.
+type reportData struct {
+	From, To time.Time
+	Totals   runTotals
+	Margin   int // of a suggestion, in percent
+	Fewest   int // runs behind a suggestion
+	Outcomes []outcomeCount
+	Hosts    []hostTimeline
+	Days     []dayTimes
+	Projects []projectMemory
+}
+
+// An outcomeCount is how often runs ended one way.
+type outcomeCount struct {
+	Outcome, Reason, Meaning string
+	Count                    int
+	Share                    float64 // of all runs
+}
+
+// A hostTimeline is a host's slots over time: each row a slot, each bar a run.
+type hostTimeline struct {
+	Host string
+	Rows [][]timelineBar
+}
+
+// A timelineBar is one run; its place is in shares of the page's time.
+type timelineBar struct {
+	Job, Outcome string
+	Left, Width  float64
+	Took         time.Duration
+}
+
+// A dayTimes is how long the runs of one day waited and ran, summed.
+type dayTimes struct {
+	Day              string
+	Runs             int
+	Waited, Ran      time.Duration
+	WaitedBar, RanOf float64 // in shares of the longest day
+}
+
+// A projectMemory is the memory peaks of a project against the sizes it ran at.
+type projectMemory struct {
+	Project   string
+	Runs      int // with a peak
+	Size      int64
+	P95, Peak int64   // MiB
+	P95Bar    float64 // in shares of the largest size
+	PeakBar   float64
+	SizeBar   float64
+	Suggested string // "" with too few runs
+}
+
+func newReport(list runList, from, to time.Time) reportData {
+	return reportData{
+		From: from, To: to, Totals: list.Totals, Margin: int(100 * suggestedMargin), Fewest: fewestPeaks,
+		Outcomes: countOutcomes(list.Runs),
+		Hosts:    timelines(list.Runs, from, to),
+		Days:     days(list.Runs),
+		Projects: projects(list.Runs),
+	}
+}
+
+func countOutcomes(runs []record.Record) []outcomeCount {
+	type key struct{ outcome, reason string }
+	counts := map[key]int{}
+	for _, r := range runs {
+		counts[key{string(r.Outcome), string(r.Reason)}]++
+	}
+	var list []outcomeCount
+	for k, n := range counts {
+		meaning, _ := record.Meaning(exit.Reason(k.reason))
+		list = append(list, outcomeCount{k.outcome, k.reason, meaning, n, float64(n) / float64(len(runs))})
+	}
+	slices.SortFunc(list, func(a, b outcomeCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
+
+// An interval is a run with both its instants.
+type interval struct {
+	record.Record
+	start, end time.Time
+}
+
+// intervals returns the runs that have both their instants, the earliest first.
+func intervals(runs []record.Record) []interval {
+	var list []interval
+	for _, r := range runs {
+		start, ok := r.StartedAt.Time()
+		end, endOK := r.EndedAt.Time()
+		if ok && endOK && !end.Before(start) {
+			list = append(list, interval{r, start, end})
+		}
+	}
+	slices.SortFunc(list, func(a, b interval) int {
+		return cmp.Or(a.start.Compare(b.start), cmp.Compare(a.JobID, b.JobID))
+	})
+	return list
+}
+
+// timelines puts each host's runs into as few rows as do not overlap. Only runs
+// that took a slot are shown.
+func timelines(runs []record.Record, from, to time.Time) []hostTimeline {
+	span := to.Sub(from).Seconds()
+	byHost := map[string]*hostTimeline{}
+	free := map[string][]time.Time{} // when each row of a host is free
+	for _, r := range intervals(runs) {
+		if r.Capacity == nil {
+			continue
+		}
+		host := cmp.Or(string(r.Host), "unknown")
+		line := byHost[host]
+		if line == nil {
+			line = &hostTimeline{Host: host}
+			byHost[host] = line
+		}
+		row := slices.IndexFunc(free[host], func(t time.Time) bool { return !t.After(r.start) })
+		if row < 0 {
+			row = len(line.Rows)
+			line.Rows, free[host] = append(line.Rows, nil), append(free[host], time.Time{})
+		}
+		free[host][row] = r.end
+		left := math.Max(0, r.start.Sub(from).Seconds()/span)
+		line.Rows[row] = append(line.Rows[row], timelineBar{
+			Job: r.JobID, Outcome: string(r.Outcome), Left: left, Took: r.end.Sub(r.start),
+			Width: math.Max(0.001, math.Min(1-left, r.end.Sub(r.start).Seconds()/span)),
+		})
+	}
+	var list []hostTimeline
+	for _, host := range slices.Sorted(maps.Keys(byHost)) {
+		list = append(list, *byHost[host])
+	}
+	return list
+}
+
+func days(runs []record.Record) []dayTimes {
+	byDay := map[string]*dayTimes{}
+	for _, r := range intervals(runs) {
+		day := r.start.UTC().Format(time.DateOnly)
+		if byDay[day] == nil {
+			byDay[day] = &dayTimes{Day: day}
+		}
+		d := byDay[day]
+		d.Runs++
+		d.Ran += r.end.Sub(r.start)
+		if queued, ok := r.QueuedAt.Time(); ok && queued.Before(r.start) {
+			d.Waited += r.start.Sub(queued)
+		}
+	}
+	var list []dayTimes
+	longest := time.Nanosecond
+	for _, day := range slices.Sorted(maps.Keys(byDay)) {
+		d := *byDay[day]
+		longest = max(longest, d.Waited+d.Ran)
+		list = append(list, d)
+	}
+	for i := range list {
+		list[i].WaitedBar = list[i].Waited.Seconds() / longest.Seconds()
+		list[i].RanOf = list[i].Ran.Seconds() / longest.Seconds()
+	}
+	return list
+}
+
+// projects compares memory peaks with sizes. Under this worker every line is
+// signed, so that a peak in a record was measured, not claimed.
+func projects(runs []record.Record) []projectMemory {
+	peaks := map[string][]int64{}
+	sizes := map[string]int64{}
+	for _, r := range runs {
+		if r.Resources == nil || r.Resources.MemPeak == nil || r.Size == nil {
+			continue
+		}
+		project := cmp.Or(string(r.Project), "none")
+		peaks[project] = append(peaks[project], (*r.Resources.MemPeak+1<<20-1)>>20)
+		sizes[project] = max(sizes[project], r.Size.MemMiB)
+	}
+	var list []projectMemory
+	for _, project := range slices.Sorted(maps.Keys(peaks)) {
+		p := slices.Sorted(slices.Values(peaks[project]))
+		m := projectMemory{Project: project, Runs: len(p), Size: sizes[project], P95: percentile95(p), Peak: p[len(p)-1]}
+		if len(p) >= fewestPeaks {
+			m.Suggested = suggestedSize(m.P95).String()
+		}
+		scale := float64(max(m.Size, m.Peak))
+		m.P95Bar, m.PeakBar, m.SizeBar = float64(m.P95)/scale, float64(m.Peak)/scale, float64(m.Size)/scale
+		list = append(list, m)
+	}
+	return list
+}
+
+// percentile95 returns the smallest of sorted numbers that at least 95 % of them
+// do not exceed.
+func percentile95(sorted []int64) int64 {
+	return sorted[(len(sorted)*95+99)/100-1]
+}
+
+// suggestedSize is the margin over a peak in MiB, rounded up to a whole 64 MiB.
+func suggestedSize(peak int64) jobsize.MiB {
+	with := int64(math.Ceil(float64(peak) * (1 + suggestedMargin)))
+	const step = int64(jobsize.MinMem)
+	return min(jobsize.MiB((with+step-1)/step*step), jobsize.MaxMem)
+}
