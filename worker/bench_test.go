@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/record"
@@ -22,11 +24,6 @@ func (noRuntime) List(context.Context, container.Labels) ([]container.State, err
 func (noRuntime) Run(context.Context, container.Spec, container.IO) (container.Result, error) {
 	return container.Result{}, nil
 }
-
-// noRecords keeps nothing.
-type noRecords struct{ worker.Records }
-
-func (noRecords) Write(record.Record) error { return nil }
 
 // drained is a queue that says when its last job was settled.
 type drained struct {
@@ -86,7 +83,7 @@ func BenchmarkWorker(b *testing.B) {
 	for _, slots := range []int{1, 4, 16} {
 		b.Run(fmt.Sprintf("slots=%d", slots), func(b *testing.B) {
 			b.ReportAllocs()
-			work(b, b.N, worker.Config{Records: noRecords{}, Slots: slots})
+			work(b, b.N, worker.Config{Slots: slots})
 		})
 	}
 }
@@ -108,7 +105,7 @@ func BenchmarkRunning(b *testing.B) {
 		var started sync.WaitGroup
 		started.Add(jobs)
 		w, err := worker.New(worker.Config{
-			Host: "host-1", Queue: queue, Records: noRecords{}, Slots: jobs,
+			Host: "host-1", Queue: queue, Slots: jobs,
 			Runtime: waitingRuntime{started: &started},
 		})
 		if err != nil {
@@ -136,4 +133,62 @@ type waitingRuntime struct {
 func (r waitingRuntime) Run(ctx context.Context, s container.Spec, io container.IO) (container.Result, error) {
 	r.started.Done()
 	return untilStopped(ctx, s, io)
+}
+
+// BenchmarkRecords measures the same with records written, without and with the
+// syncs that make them outlive a crash of the machine.
+func BenchmarkRecords(b *testing.B) {
+	for _, bb := range []struct {
+		name    string
+		records func() worker.Records
+	}{
+		{"off", func() worker.Records { return nil }},
+		{"unsynced", func() worker.Records { return &record.Store{Dir: b.TempDir(), NoSync: true} }},
+		{"synced", func() worker.Records { return &record.Store{Dir: b.TempDir()} }},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			work(b, b.N, worker.Config{Records: bb.records(), Slots: 4})
+		})
+	}
+}
+
+// BenchmarkPickup measures the time from a job's submission to its start, with
+// an idle worker, as its median and its 99th percentile.
+func BenchmarkPickup(b *testing.B) {
+	started := make(chan time.Time, 1)
+	queue := &worker.Memory{}
+	w, err := worker.New(worker.Config{
+		Host: "host-1", Queue: queue, Slots: 4, Runtime: startedRuntime{started: started},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(b.Context())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	var waits []time.Duration
+	for b.Loop() {
+		begin := time.Now()
+		if err := queue.Submit(ctx, worker.Job{ID: fmt.Sprint("job-", len(waits))}); err != nil {
+			b.Fatal(err)
+		}
+		waits = append(waits, (<-started).Sub(begin))
+	}
+	slices.Sort(waits)
+	b.ReportMetric(float64(waits[len(waits)/2]), "p50-ns")
+	b.ReportMetric(float64(waits[len(waits)*99/100]), "p99-ns")
+	stop()
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}
+
+type startedRuntime struct {
+	noRuntime
+	started chan<- time.Time
+}
+
+func (r startedRuntime) Run(context.Context, container.Spec, container.IO) (container.Result, error) {
+	r.started <- time.Now()
+	return container.Result{}, nil
 }

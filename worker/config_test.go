@@ -28,7 +28,7 @@ func TestNewChecksTheConfig(t *testing.T) {
 		{"", func(*worker.Config) {}},
 		{"Queue", func(c *worker.Config) { c.Queue = nil }},
 		{"Runtime", func(c *worker.Config) { c.Runtime = nil }},
-		{"Records", func(c *worker.Config) { c.Records = nil }},
+		{"", func(c *worker.Config) { c.Records = nil }},
 		{"Host", func(c *worker.Config) { c.Host = "" }},
 		{"Host", func(c *worker.Config) { c.Host = "a/b" }},
 		{"Host", func(c *worker.Config) { c.Host = strings.Repeat("a", 65) }},
@@ -60,7 +60,7 @@ func TestNewChecksTheConfig(t *testing.T) {
 		}
 	}
 	_, err := worker.New(worker.Config{})
-	for _, field := range []string{"Queue", "Runtime", "Records", "Host"} {
+	for _, field := range []string{"Queue", "Runtime", "Host"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("New without anything: %v, want %s named", err, field)
 		}
@@ -275,5 +275,36 @@ func TestArtifacts(t *testing.T) {
 		if r.Plan == nil || r.Project != "ours" || r.Target != "us/ours#7" || r.Host != "host-1" || *r.Attempt != 1 {
 			t.Errorf("record = %+v", r)
 		}
+	})
+}
+
+// Without records jobs end as they do with them, and a cancel is answered.
+func TestNoRecords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ *bench, c *worker.Config) { c.Records = nil })
+		b.runtime.run = func(ctx context.Context, s container.Spec, io container.IO) (container.Result, error) {
+			switch s.Job {
+			case "cancelled":
+				return untilStopped(ctx, s, io)
+			case "failed":
+				return container.Result{Code: 1}, nil
+			}
+			return container.Result{}, nil
+		}
+		b.submit("failed", "good", "cancelled")
+		b.start()
+		synctest.Wait()
+		b.cancel("cancelled")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for id, want := range map[string]worker.State{"failed": worker.Dead, "good": worker.Settled, "cancelled": worker.Settled} {
+			if got := b.state(id); got != want {
+				t.Errorf("state of %q is %q, want %q", id, got, want)
+			}
+		}
+		if got := b.cancel("cancelled"); got != worker.CancelStopped {
+			t.Errorf("Cancel answers %q, want stopped", got)
+		}
+		b.end()
 	})
 }

@@ -27,7 +27,7 @@
 // # Log events
 //
 // worker_started, no_isolation, worker_draining, worker_stopped; job_picked,
-// job_paused, job_passed_on, job_never_fits, job_refused, image_missing,
+// job_paused, job_handed_back, job_passed_on, job_never_fits, job_refused, image_missing,
 // job_started, job_ended, job_retried, job_dead, job_settled_from_record,
 // lease_lost, oom_report_below_limit, orphan, orphan_stays, orphan_gone; and for
 // faults queue_failed, leftovers_failed, record_read_failed,

@@ -38,7 +38,7 @@ type Hooks struct {
 	// attempt.
 	Artifacts func(ctx context.Context, p Pickup, run Run) (record.Run, error)
 	// Notify tells somebody of a job that ended without success. An error is
-	// tried again, three times in all. After a crash the same notification may
+	// tried again, three times in all, unless it hangs. After a crash the same notification may
 	// come again, with the same ID.
 	Notify func(ctx context.Context, n Notification) error
 	// Observe is told what becomes of jobs, in order for each job. While a call

@@ -116,6 +116,7 @@ func (p *pickup) live() {
 	defer p.release()
 	defer p.startRenewing()()
 	defer p.survive()
+	p.log.Info("job_picked", "stalls", p.job.Stalls)
 	p.w.observe(p.event(JobPicked))
 	for _, s := range p.steps() {
 		p.step(s.name)
@@ -204,10 +205,11 @@ func (p *pickup) stopLeftovers() *ending {
 	return nil
 }
 
-// findSettled settles a delivery that stalled before from its record, if there
+// findSettled settles a delivery that was made before from its record, if there
 // is one. It also keeps the record that this run will replace.
 func (p *pickup) findSettled() *ending {
-	if p.job.Stalls == 0 && p.job.Attempts == 0 {
+	redelivered := p.job.Stalls > 0 || p.job.MayHaveRun
+	if !redelivered && p.job.Attempts == 0 {
 		return nil
 	}
 	question := record.Question{JobID: p.job.ID, Attempt: p.attempt, Created: p.job.Created}
@@ -218,7 +220,7 @@ func (p *pickup) findSettled() *ending {
 			p.log.Error("record_read_failed", "error", err)
 			return handBack(p.w.config.Now().Add(unreadPause), "")
 		}
-		if p.job.Stalls > 0 && record.Verdict(rec, question) == record.Settles {
+		if redelivered && record.Verdict(rec, question) == record.Settles {
 			return &ending{settled: rec}
 		}
 		if rec != nil && rec.Attempt != nil && record.OfThisJob(rec, record.Question{JobID: p.job.ID, Attempt: int(*rec.Attempt), Created: p.job.Created}) {
@@ -229,6 +231,9 @@ func (p *pickup) findSettled() *ending {
 }
 
 func (p *pickup) localRecord() (*record.Record, error) {
+	if p.w.config.Records == nil {
+		return nil, nil
+	}
 	rec, err := p.w.config.Records.Read(p.job.ID)
 	var torn *record.UnparseableError
 	switch {
@@ -388,6 +393,7 @@ func (p *pickup) admit() *ending {
 	p.admitted = p.w.config.Now()
 	p.capacity = p.host.capacity(p.w.config.Slots)
 	p.onRelease(p.enterLive(false))
+	p.log.Info("job_started", "mem_mib", int64(p.size.Mem), "cpu_centi", int64(p.size.CPU))
 	p.w.observe(p.event(JobStarted))
 	return nil
 }
@@ -409,6 +415,7 @@ func (p *pickup) onRelease(giveBack func()) { p.holdsBack = append(p.holdsBack, 
 // release gives back everything that was taken for the job, once, the last taken
 // first.
 func (p *pickup) release() {
+	p.step("release")
 	held := p.holdsBack
 	p.holdsBack = nil
 	for _, giveBack := range slices.Backward(held) {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,7 +83,7 @@ func (p *pickup) notify(class Class, reason exit.Reason) {
 			return
 		}
 		p.log.Error("notify_failed", "try", try, "error", err)
-		if try == notifyTries || !sleep(p.settling, notifyPause) {
+		if try == notifyTries || errors.Is(err, errHookHangs) || !sleep(p.settling, notifyPause) {
 			return
 		}
 	}

@@ -45,6 +45,9 @@ type Job struct {
 	// the deliveries whose worker vanished. The queue keeps both.
 	Attempts int `json:"-"`
 	Stalls   int `json:"-"`
+	// MayHaveRun says that the queue's server may have forgotten an earlier
+	// delivery of this attempt, as one put in a lost one's place does.
+	MayHaveRun bool `json:"-"`
 	// Passed names, in order, the notHost of each Defer so far, at most the last
 	// 64. A queue that serves one host only need not keep it.
 	Passed []string `json:"-"`

@@ -4,8 +4,24 @@ import (
 	"context"
 	"time"
 
+	"github.com/edgehero/dispatch/exit"
 	"github.com/edgehero/dispatch/record"
 )
+
+// buildRecord returns the attempt's record, of which nobody but the queue sees
+// more than the core where none is kept.
+func (p *pickup) buildRecord(e ending) record.Record {
+	if p.w.config.Records != nil {
+		return record.Build(p.recordRun(e))
+	}
+	started, ended := p.instants()
+	attempt := int64(p.attempt)
+	return record.Record{
+		JobID: p.job.ID, Attempt: &attempt, Host: exit.Word(p.w.config.Host),
+		StartedAt: record.At(started), EndedAt: record.At(ended),
+		Outcome: recordOutcome(e.outcome.Class), Reason: e.outcome.Reason, V: record.Version,
+	}
+}
 
 // recordRun returns what is known of the attempt: what the hooks said of the job
 // and, over it, what the worker knows itself.

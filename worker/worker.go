@@ -68,11 +68,15 @@ const (
 	FinishRun OnLeaseLost = "finish"
 )
 
-// A Config says what a [Worker] works with. Queue, Runtime, Records and Host are
-// needed; everything else has a default.
+// A Config says what a [Worker] works with. Queue, Runtime and Host are needed;
+// everything else has a default.
 type Config struct {
 	Queue   Queue
 	Runtime Runtime
+	// Records keeps what became of each job. Without it no record is written and
+	// the queue is told the core of one alone; a job that had finished may then
+	// run again after a crash, which only a queue that is gone with the process,
+	// as a [Memory], does not mind. Defaults to none.
 	Records Records
 	// Mirror shows the records of other hosts. Defaults to none.
 	Mirror Mirror
@@ -164,7 +168,6 @@ func (c Config) check() (Config, error) {
 	}
 	wrong(c.Queue == nil, "Queue: none is given")
 	wrong(c.Runtime == nil, "Runtime: none is given")
-	wrong(c.Records == nil, "Records: none are given")
 	wrong(!hostName.MatchString(c.Host), "Host: %.80q is not a host name: want 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first", c.Host)
 	def(&c.Slots, min(runtime.NumCPU(), maxSlots))
 	wrong(c.Slots < 1 || c.Slots > maxSlots, "Slots: %d is not in 1..%d", c.Slots, maxSlots)
