@@ -105,6 +105,7 @@ func (c *child) submit(i int, delay time.Duration) error {
 // script goes through every transition once or more, always in the same order.
 func (c *child) script() error {
 	ctx := context.Background()
+	c.sweep()
 	for i := range 8 {
 		delay := time.Duration(0)
 		if i == 7 {
@@ -131,15 +132,15 @@ func (c *child) script() error {
 	}
 }
 
-// nextOrNone takes a job that is there, after one sweep.
+// nextOrNone takes a job that is ready, nil when there is none.
 func nextOrNone(s *Spool) (worker.Delivery, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*poll)
-	defer cancel()
-	d, err := s.Next(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, nil
+	ready, err := list(s.path(readyFolder))
+	if err != nil || len(ready) == 0 {
+		return nil, err
 	}
-	return d, err
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return s.Next(ctx)
 }
 
 func (c *child) settle(ctx context.Context, d worker.Delivery) error {
@@ -376,7 +377,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 	for i := 1; i <= steps; i += stride {
 		site := newCrashSite(t)
 		step, killed := site.run(t, "a", i)
-		second, killedToo := site.run(t, "b", 1+i*7%60)
+		second, killedToo := site.run(t, "b", 4+i%8) // in its sweep, or just after
 		for _, name := range []string{step, second} {
 			seen[name]++
 		}
@@ -420,7 +421,7 @@ func TestKilledAtRandom(t *testing.T) {
 					return
 				}
 				// This is the random instant, and waits for nothing.
-				time.Sleep(20*time.Millisecond + rand.N(100*time.Millisecond))
+				time.Sleep(20*time.Millisecond + rand.N(300*time.Millisecond))
 				_ = cmd.Process.Kill()
 				if err := cmd.Wait(); err == nil || err.Error() != "signal: killed" {
 					t.Errorf("child = %v, want to kill it\n%s", err, stderr.String())
