@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -307,4 +311,40 @@ func TestNoRecords(t *testing.T) {
 		}
 		b.end()
 	})
+}
+
+// The package comment lists the log events that there are.
+func TestLogEventsAreDocumented(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|(?:failed|refusedOrFailed)\((?:reason\w+, )?)"([a-z_]+)"`)
+	var events []string
+	for _, file := range files {
+		if file == "doc.go" || strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range logged.FindAllStringSubmatch(string(text), -1) {
+			events = append(events, match[1])
+		}
+	}
+	// These are put together from an event's kind.
+	events = append(events, "job_ended", "job_retried", "job_dead")
+	slices.Sort(events)
+	events = slices.DeleteFunc(slices.Compact(events), func(e string) bool { return e == "job_" })
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(doc), "# Log events")
+	documented := regexp.MustCompile(`\b[a-z]+(?:_[a-z]+)+\b|\borphan\b`).FindAllString(list, -1)
+	slices.Sort(documented)
+	if diff := cmp.Diff(events, documented); diff != "" {
+		t.Errorf("log events: %s (-in the code +in the package comment)", diff)
+	}
 }

@@ -250,19 +250,31 @@ func TestGates(t *testing.T) {
 // TestReleaseOnce fails the job at each step in turn, in each way, and counts
 // that what was taken is given back once.
 func TestReleaseOnce(t *testing.T) {
-	steps := []string{"leftovers", "settled", "earlier", "describe", "pause", "size", "image", "prepare", "budget", "admit", "run", "classify", "record", "notify", "settle"}
+	steps := []string{"leftovers", "settled", "earlier", "describe", "pause", "size", "image", "prepare", "budget", "admit", "run", "classify", "record", "notify", "settle", "release"}
+	// A panic at the release itself would be the worker's own.
 	ways := map[string]func(b *bench, cancelPoll time.Duration){
 		"cancel":   func(b *bench, poll time.Duration) { b.queue.Cancel(context.Background(), "job"); time.Sleep(poll) },
 		"shutdown": func(b *bench, _ time.Duration) { b.stop() },
 		"panic":    func(*bench, time.Duration) { panic("at a step") },
+		"lease lost": func(b *bench, poll time.Duration) {
+			b.queue.Expire()
+			ctx, cancel := context.WithTimeout(context.Background(), poll)
+			defer cancel()
+			b.queue.Next(ctx) // another worker's, if it is not settled
+			time.Sleep(poll)
+		},
 	}
 	for way, do := range ways {
 		for _, at := range steps {
+			if way == "panic" && at == "release" {
+				continue
+			}
 			t.Run(way+" at "+at, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					made, cleaned, reached := 0, 0, false
 					b := newBench(t, func(b *bench, c *worker.Config) {
 						c.Attempts = 1
+						leased(b, c)
 						b.runtime.run = exits(2)
 						c.Hooks.Prepare = func(context.Context, worker.Pickup) (worker.Preparation, error) {
 							made++
