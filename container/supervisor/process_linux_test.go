@@ -95,13 +95,23 @@ func TestKillsItsDescendantsAlone(t *testing.T) {
 func TestKillsWhatForksOn(t *testing.T) {
 	key := exit.NewKey()
 	// Each generation starts the next and ends: at most a few run at one time.
-	const relay = `relay() { (sleep 0.001; relay) & }; relay; echo here $$; sleep 0.2`
+	const relay = `relay() { (sleep 0.001; relay) & }; relay; echo here $$; cat`
 	mark := fmt.Sprintf("relay-of-%d", os.Getpid())
-	r := start(t, key, "", "--", "sh", "-c", relay, mark)
-	r.arrival()
-	if len(commandLinesWith(t, mark)) < 2 {
-		t.Fatal("no process of the relay was seen")
+	r := &run{Cmd: self("supervise", "--key-stdin", "--", "sh", "-c", relay, mark), t: t, key: key}
+	input, err := r.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
 	}
+	r.begin()
+	fmt.Fprintln(input, key.Reveal())
+	r.arrival()
+	// Beside the supervisor and the shell there is the relay, most of the time.
+	for range 1000 {
+		if len(commandLinesWith(t, mark)) > 2 {
+			break
+		}
+	}
+	input.Close()
 	if code, _, _ := r.end(); code != 0 {
 		t.Errorf("exit code = %d, want 0", code)
 	}
