@@ -1,0 +1,247 @@
+-- Claims one job, or says how long nothing will come of asking again.
+-- KEYS: ready, ready of this host, delayed, fence, server
+-- ARGV: prefix of jobs, prefix of host streams, group, consumer, host, nonce,
+--       lease in ms, '1' to look for lost leases, '1' when the answer to a claim
+--       with this nonce may have been lost
+-- Returns two lists, what is wrong and what was claimed: id, body, data,
+-- attempts, stalls, passed, token, stream, entry, '1' when the attempt may have run before.
+-- When nothing was claimed: ms until it is worth to ask again or -1, last id of
+-- ready, last id of ready of this host.
+local jobs, hosts, group, consumer, host, nonce, lease, look, again = unpack(ARGV)
+lease = tonumber(lease)
+local now = now_ms()
+local faults = {}
+local passed_over = {}
+local token, changed, since
+
+local function fault(what)
+  if #faults < 20 then faults[#faults + 1] = what end
+end
+
+-- Calls a command on a key of this queue; nil when that is refused.
+local function call(key, ...)
+  local answer = redis.pcall(...)
+  if type(answer) == 'table' and answer.err and string.find(answer.err, 'NOGROUP', 1, true) then
+    -- A group that is gone, with its server's state, is made again from the first
+    -- entry on, so that nothing that waits is skipped.
+    redis.pcall('XGROUP', 'CREATE', key, group, '0', 'MKSTREAM')
+    answer = redis.pcall(...)
+  end
+  if type(answer) == 'table' and answer.err then
+    fault(key .. ': ' .. answer.err)
+    return nil
+  end
+  return answer
+end
+
+-- Takes the next token before anything is claimed. The nonce alone keeps tokens
+-- apart after the counter was lost.
+local function take_token()
+  local n = redis.pcall('INCR', KEYS[4])
+  if type(n) == 'table' and not string.find(n.err, 'OOM', 1, true) then
+    fault(KEYS[4] .. ': ' .. n.err)
+    redis.call('DEL', KEYS[4])
+    n = redis.call('INCR', KEYS[4])
+  end
+  if type(n) == 'table' then return n end
+  token = whole(n) .. ':' .. nonce
+end
+
+-- What is known of the server that answers: changed is since when it is this one,
+-- 0 for ever, and since is since when it has been answering without a gap.
+local function look_at_server()
+  local server = read(KEYS[5], 'run', 'changed', 'since', 'seen')
+  local changed, since, seen = tonumber(server.changed) or 0, tonumber(server.since), tonumber(server.seen)
+  if look ~= '1' then return changed, since or now end
+  local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
+  local other = server.run ~= run
+  if other and server.run then changed = now end
+  if other or not since or not seen or now - seen > lease / 2 or since > now then since = now end
+  if not call(KEYS[5], 'HSET', KEYS[5], 'run', run, 'changed', whole(changed), 'since', whole(since), 'seen', whole(now)) then
+    redis.call('DEL', KEYS[5])
+  end
+  return changed, since
+end
+
+-- excluded: this host handed the job back, and another one still may take it.
+local function excluded(job)
+  return job.not_host == host and now < (tonumber(job.not_until) or 0)
+end
+
+local function promote()
+  local ids = call(KEYS[3], 'ZRANGEBYSCORE', KEYS[3], '-inf', whole(now), 'LIMIT', 0, 100)
+  for _, id in ipairs(ids or {}) do
+    local key = jobs .. id
+    local job = read(key, 'state', 'only_host')
+    local refused = job.state == 'delayed' and make_ready(key, stream_of(job.only_host, KEYS[1], hosts), id)
+    if refused then
+      fault(key .. ': ' .. refused.err)
+      redis.call('ZADD', KEYS[3], whole(now + 60000), id)
+    else
+      redis.call('ZREM', KEYS[3], id)
+    end
+  end
+end
+
+local function field_id(fields)
+  if type(fields) ~= 'table' then return nil end
+  for i = 1, #fields, 2 do
+    if fields[i] == 'id' then return fields[i + 1] end
+  end
+end
+
+local function read_job(id)
+  return read(jobs .. id, 'body', 'data', 'state', 'entry', 'token', 'attempts', 'stalls', 'passed', 'placed', 'not_host', 'not_until')
+end
+
+local function as_delivery(id, job, stream, entry)
+  -- A server that was put in another one's place may not know that the job, which
+  -- is older, was claimed before.
+  local may_have_run = (tonumber(job.placed) or 0) < changed
+  return {id, job.body, job.data or '', whole(count(job.attempts)), whole(count(job.stalls)), job.passed or '', job.token,
+    stream, entry, may_have_run and '1' or '0'}
+end
+
+-- Turns an entry into a delivery; nil when nothing of this host's comes of it.
+local function deliver(stream, entry, fields, stalled)
+  local id = field_id(fields)
+  local job = id and read_job(id) or {}
+  if not job.body or job.entry ~= entry then
+    fault(stream .. ': entry ' .. entry .. ' belongs to no job, id ' .. string.sub(id or '', 1, 64))
+    drop_entry(stream, group, entry)
+    return nil
+  end
+  if job.state == 'running' and not stalled then
+    return nil -- read again through a new group: its worker holds it, or a lease ends
+  end
+  if not stalled and excluded(job) then
+    make_ready(jobs .. id, stream, id)
+    drop_entry(stream, group, entry)
+    passed_over[id] = true
+    return nil
+  end
+  if stalled then job.stalls = whole(count(job.stalls) + 1) end
+  job.token = token
+  redis.call('HSET', jobs .. id, 'state', 'running', 'token', token, 'host', host, 'stalls', count(job.stalls))
+  redis.call('HDEL', jobs .. id, 'not_host', 'not_until')
+  return as_delivery(id, job, stream, entry)
+end
+
+-- A claim of this call whose answer was lost is given again.
+local function repeated(stream)
+  for _, p in ipairs(call(stream, 'XPENDING', stream, group, '-', '+', 1000, consumer) or {}) do
+    local entries = redis.call('XRANGE', stream, p[1], p[1])
+    local id = entries[1] and field_id(entries[1][2])
+    local job = id and read_job(id) or {}
+    if job.body and job.token and string.sub(job.token, -#nonce - 1) == ':' .. nonce then
+      return as_delivery(id, job, stream, p[1])
+    end
+  end
+end
+
+-- Before Redis 7 XAUTOCLAIM claims entries that were deleted, as nil.
+local function drop_deleted(stream)
+  for _, p in ipairs(call(stream, 'XPENDING', stream, group, '-', '+', 1000, consumer) or {}) do
+    if #redis.call('XRANGE', stream, p[1], p[1]) == 0 then
+      redis.call('XACK', stream, group, p[1])
+      fault(stream .. ': entry ' .. p[1] .. ' was deleted while it was claimed')
+    end
+  end
+end
+
+local function lost_leases(stream)
+  local cursor = '0-0'
+  repeat
+    -- An empty answer with a cursor means: go on from there.
+    local answer = call(stream, 'XAUTOCLAIM', stream, group, consumer, lease, cursor, 'COUNT', 1)
+    if not answer then return nil end
+    cursor = answer[1]
+    for _, entry in ipairs(answer[3] or {}) do
+      fault(stream .. ': entry ' .. entry .. ' was deleted while it was claimed')
+    end
+    local e = answer[2][1]
+    if e then
+      local d = deliver(stream, e[1], e[2], true)
+      if d then return d end
+    elseif e == false then
+      drop_deleted(stream)
+    end
+  until cursor == '0-0'
+end
+
+-- The number of entries that one claim reads at most.
+local left = 100
+
+local function next_entry(stream)
+  while left > 0 do
+    left = left - 1
+    local answer = call(stream, 'XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', stream, '>')
+    if not answer then return nil end
+    local e = answer[1][2][1]
+    local id = field_id(e[2])
+    if id and passed_over[id] then -- all that is left here is not for this host
+      make_ready(jobs .. id, stream, id)
+      drop_entry(stream, group, e[1])
+      return nil
+    end
+    local d = deliver(stream, e[1], e[2], false)
+    if d then return d end
+  end
+end
+
+-- Consumers of processes that are gone. One that has pending entries stays, for
+-- they would be lost with it.
+local function drop_consumers(stream)
+  if redis.call('EXISTS', stream) == 0 then return end
+  for _, flat in ipairs(call(stream, 'XINFO', 'CONSUMERS', stream, group) or {}) do
+    local c = {}
+    for i = 1, #flat, 2 do c[flat[i]] = flat[i + 1] end
+    if c.name ~= consumer and c.pending == 0 and c.idle > 10 * lease then
+      redis.call('XGROUP', 'DELCONSUMER', stream, group, c.name)
+    end
+  end
+end
+
+local function claim()
+  changed, since = look_at_server()
+  if again == '1' then
+    local d = repeated(KEYS[2]) or repeated(KEYS[1])
+    if d then return d end
+  end
+  promote()
+  if look == '1' then
+    drop_consumers(KEYS[1])
+    drop_consumers(KEYS[2])
+    -- Workers can't extend while the server is away, nor does a promoted one know
+    -- of the last claims: for one lease after that nobody is taken for lost.
+    if now - since >= lease then
+      local d = lost_leases(KEYS[2]) or lost_leases(KEYS[1])
+      if d then return d end
+    end
+  end
+  return next_entry(KEYS[2]) or next_entry(KEYS[1])
+end
+
+local function last_id(stream)
+  local e = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)
+  return e[1] and e[1][1] or '0-0'
+end
+
+local function until_due()
+  if left == 0 then return 0 end
+  local first = redis.pcall('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+  return first[2] and math.max(tonumber(first[2]) - now, 0) or -1
+end
+
+local function anything()
+  return redis.pcall('XLEN', KEYS[1]) ~= 0 or redis.pcall('XLEN', KEYS[2]) ~= 0 or redis.call('EXISTS', KEYS[3]) == 1
+end
+
+local d
+if look == '1' or anything() then
+  local refused = take_token()
+  if refused then return refused end
+  d = claim()
+end
+if d then return {faults, d} end
+return {faults, {whole(until_due()), last_id(KEYS[1]), last_id(KEYS[2])}}

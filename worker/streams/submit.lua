@@ -1,0 +1,21 @@
+-- Adds a job.
+-- KEYS: job, ended, ready, delayed
+-- ARGV: id, body, data, delay in ms, only host or '', prefix of host streams, nonce
+-- Returns 'ok' or 'duplicate'. The nonce makes a repeated submit of one call,
+-- whose first answer was lost, an 'ok'.
+local id, body, data, delay, only_host, hosts, nonce = unpack(ARGV)
+local job, foreign = read(KEYS[1], 'body', 'submit')
+if foreign then return foreign end
+if job.body then return job.submit == nonce and 'ok' or 'duplicate' end
+local now = now_ms()
+local refused
+if tonumber(delay) > 0 then
+  refused = make_delayed(KEYS[1], KEYS[4], id, now + tonumber(delay))
+else
+  refused = make_ready(KEYS[1], stream_of(only_host, KEYS[3], hosts), id)
+end
+if refused then return refused end
+redis.call('HSET', KEYS[1], 'body', body, 'data', data, 'attempts', 0, 'stalls', 0, 'only_host', only_host, 'submit', nonce,
+  'placed', whole(now))
+redis.call('DEL', KEYS[2])
+return 'ok'
