@@ -115,6 +115,9 @@ func TestKillsWhatForksOn(t *testing.T) {
 	if code, _, _ := r.end(); code != 0 {
 		t.Errorf("exit code = %d, want 0", code)
 	}
+	if got := r.stderr.String(); got != "" {
+		t.Errorf("stderr = %q, want no word of what does not end", got)
+	}
 	for _, left := range commandLinesWith(t, mark) {
 		t.Errorf("a process is left of the relay: %q", left)
 	}
