@@ -73,6 +73,6 @@
 //
 // A folder is listed when every name of the last listing has been tried, so that
 // a claim from a long queue costs one rename and its sync. [Spool.Status],
-// [Spool.Cancel] and [Spool.Requeue] read the listing of every folder: their cost
-// grows with the number of jobs, by about a millisecond for every 2 000.
+// [Spool.Cancel] and [Spool.Requeue] list every folder: their cost grows with the
+// number of jobs.
 package spool
