@@ -21,6 +21,7 @@ type found struct {
 	State
 	run     string // the label of its Run
 	network string // that it is on
+	parent  string // its cgroup's, as the runtime recorded it
 }
 
 // List returns the containers that carry an instance's id and whose labels match
@@ -260,7 +261,7 @@ func readContainer(v jsonval.Value) (found, bool) {
 		return found{}, false
 	}
 	labels := stringMap(config.Get("Labels"))
-	f := found{run: labels[labelRun], network: text(host.Get("NetworkMode"))}
+	f := found{run: labels[labelRun], network: text(host.Get("NetworkMode")), parent: text(host.Get("CgroupParent"))}
 	f.ID = text(o.Get("Id"))
 	f.Name = strings.TrimPrefix(text(o.Get("Name")), "/")
 	f.Labels = labelsOf(labels)
