@@ -113,6 +113,8 @@ func (p *pickup) steps() []step {
 // live is a job's whole life: the steps up to its end, then record, notify and
 // settle, then the release of everything it took.
 func (p *pickup) live() {
+	defer p.stop(nil)
+	defer p.keepThroughDrain()
 	defer p.release()
 	defer p.startRenewing()()
 	defer p.survive()

@@ -49,8 +49,7 @@ var (
 // A memoryJob is a job and where it stands.
 type memoryJob struct {
 	status Status
-	// skip must not take the job next if another host can, until skipEnds.
-	skip     string
+	// skipEnds is until when the hosts that passed the job on leave it to others.
 	skipEnds time.Time
 	// claim is the number of the claim that holds the job.
 	claim int64
@@ -173,7 +172,7 @@ func (m *Memory) pick(host string, now time.Time) (found *memoryJob, again time.
 		if j.status.Job.Host != "" && j.status.Job.Host != host {
 			continue
 		}
-		if j.skip == "" || j.skip != host || !m.otherThan(host) || !j.skipEnds.After(now) {
+		if !j.skipEnds.After(now) || !m.leftToOthers(j, host) {
 			return j, time.Time{}
 		}
 		if again.IsZero() || j.skipEnds.Before(again) {
@@ -183,15 +182,25 @@ func (m *Memory) pick(host string, now time.Time) (found *memoryJob, again time.
 	return nil, again
 }
 
-func (m *Memory) otherThan(host string) bool {
-	return len(m.hosts) > 1 || len(m.hosts) == 1 && !m.hosts[host]
+// leftToOthers reports whether the host passed the job on and another one has
+// yet to see it.
+func (m *Memory) leftToOthers(j *memoryJob, host string) bool {
+	passed := j.status.Job.Passed
+	if !slices.Contains(passed, host) {
+		return false
+	}
+	for other := range m.hosts {
+		if !slices.Contains(passed, other) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *Memory) claimJob(j *memoryJob, host string, now time.Time) Delivery {
 	m.unplace(j)
 	m.claims++
 	j.claim = m.claims
-	j.skip = ""
 	j.status.State, j.status.Host = Running, host
 	if m.Lease > 0 {
 		j.lease = now.Add(m.Lease)
@@ -450,7 +459,7 @@ func (c *memoryClaim) Defer(ctx context.Context, until time.Time, notHost string
 		if notHost != "" {
 			j.status.Job.Passed = append(j.status.Job.Passed, notHost)
 			j.status.Job.Passed = j.status.Job.Passed[max(0, len(j.status.Job.Passed)-maxPassed):]
-			j.skip, j.skipEnds = notHost, until.Add(passFor)
+			j.skipEnds = until.Add(passFor)
 		}
 		m.comeBack(j, until)
 	})
