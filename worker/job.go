@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -222,7 +223,7 @@ func (p *pickup) findSettled() *ending {
 			p.log.Error("record_read_failed", "error", err)
 			return handBack(p.w.config.Now().Add(unreadPause), "")
 		}
-		if redelivered && record.Verdict(rec, question) == record.Settles {
+		if redelivered && p.settledBy(rec, question) {
 			return &ending{settled: rec}
 		}
 		if rec != nil && rec.Attempt != nil && record.OfThisJob(rec, record.Question{JobID: p.job.ID, Attempt: int(*rec.Attempt), Created: p.job.Created}) {
@@ -230,6 +231,15 @@ func (p *pickup) findSettled() *ending {
 		}
 	}
 	return nil
+}
+
+// settledBy reports whether a record settles the job. A server that may have
+// forgotten deliveries may have forgotten whole attempts.
+func (p *pickup) settledBy(rec *record.Record, q record.Question) bool {
+	if p.job.MayHaveRun && rec != nil && rec.Attempt != nil {
+		q.Attempt = max(q.Attempt, int(min(*rec.Attempt, math.MaxInt32)))
+	}
+	return record.Verdict(rec, q) == record.Settles
 }
 
 func (p *pickup) localRecord() (*record.Record, error) {
