@@ -63,17 +63,18 @@ type Misfit struct {
 
 // Error names the size, the budget and the way out.
 func (m Misfit) Error() string {
-	size, budget := m.Size.Mem.String(), m.Budget.Mem.String()+" MiB"
-	if m.Dimension == CPUs {
-		size = m.Size.CPU.String()
-		n, _ := m.Budget.CPU.Value()
-		budget = Centi(n).String()
+	var size, budget fmt.Stringer
+	if n, _ := m.Budget.Mem.Value(); m.Dimension == Memory {
+		size, budget = m.Size.Mem, MiB(n)
 	}
-	of := "this host's budget"
+	if n, _ := m.Budget.CPU.Value(); m.Dimension == CPUs {
+		size, budget = m.Size.CPU, Centi(n)
+	}
+	share := ""
 	if m.Reason == ExceedsShare {
-		of = fmt.Sprintf("the project's share, %d %% of this host's budget", m.SharePercent)
+		share = fmt.Sprintf("the project's share, %d %% of ", m.SharePercent)
 	}
-	return fmt.Sprintf("%s of %s is more than %s of %s: ask for less or use a larger host", m.Dimension, size, of, budget)
+	return fmt.Sprintf("%s of %v is more than %sthis host's budget of %v: ask for less or use a larger host", m.Dimension, size, share, budget)
 }
 
 // Fits reports whether a job of this size can ever run within the budget, of
@@ -89,17 +90,15 @@ func (b Budget) Fits(s Size, sharePercent int64) (Misfit, bool) {
 		percent int64
 	}{{ExceedsHost, 100}, {ExceedsShare, sharePercent}} {
 		for _, d := range []struct {
-			dimension    Dimension
-			limit        Limit
-			need, atMost int64
+			dimension Dimension
+			limit     Limit
+			need      int64
 		}{
-			{Memory, b.Mem, int64(s.Mem), int64(MaxHostMem)},
-			{CPUs, b.CPU, int64(s.CPU), 100 * MaxHostCPUs},
+			{Memory, b.Mem, int64(s.Mem)},
+			{CPUs, b.CPU, int64(s.CPU)},
 		} {
 			n, ok := d.limit.Value()
-			// A budget past the largest host is larger than any size: cutting
-			// it there keeps the product below from overflowing.
-			if ok && min(n, d.atMost)*judged.percent/100 < d.need {
+			if ok && percentOf(n, judged.percent) < d.need {
 				m := Misfit{Reason: judged.reason, Dimension: d.dimension, Size: s, Budget: b}
 				if judged.reason == ExceedsShare {
 					m.SharePercent = sharePercent
@@ -110,3 +109,7 @@ func (b Budget) Fits(s Size, sharePercent int64) (Misfit, bool) {
 	}
 	return Misfit{}, true
 }
+
+// percentOf returns floor(n * percent / 100) without overflow, for a percent of
+// at most 100.
+func percentOf(n, percent int64) int64 { return n/100*percent + n%100*percent/100 }

@@ -25,12 +25,13 @@ const (
 // Ceiling returns the number of CPUs, in hundredths, that no job may exceed: the
 // host's CPU budget (hundredths) when one is in force, else the runtime's CPU
 // count (whole CPUs), and never more than that count where it is known. With
-// neither known there is no ceiling: Off.
+// neither known there is no ceiling: Off. A number of 0, or past the largest
+// believable host, is not known.
 func Ceiling(hostCPUs, budget Limit) Limit {
 	count, countKnown := hostCPUs.Value()
 	countKnown = countKnown && count >= 1 && count <= MaxHostCPUs
 	centi, budgetKnown := budget.Value()
-	budgetKnown = budgetKnown && centi > 0
+	budgetKnown = budgetKnown && centi >= 1 && centi <= 100*MaxHostCPUs
 	switch {
 	case countKnown && budgetKnown:
 		return Known(min(centi, 100*count))
@@ -46,7 +47,7 @@ func Ceiling(hostCPUs, budget Limit) Limit {
 // CPU: "150000 100000" for 1.5 CPUs, "max 100000" for no ceiling.
 func CPUMax(ceiling Limit) string {
 	centi, ok := ceiling.Value()
-	if !ok || centi == 0 || centi > MaxHostCPUs*100 {
+	if !ok || centi == 0 || centi > 100*MaxHostCPUs {
 		return fmt.Sprintf("max %d", cpuPeriod)
 	}
 	return fmt.Sprintf("%d %d", centi*quotaPerCenti, cpuPeriod)

@@ -35,19 +35,17 @@ func (c Centi) String() string {
 
 // ParseCPUs reads a number of CPUs from 0.25 to 256, written as a decimal with
 // at most two fraction digits and no sign, space, exponent, leading zero before
-// another digit, or leading or trailing dot. The error names the text and what
-// is allowed.
+// another digit, or leading or trailing dot. The error names the text, cut at 64
+// characters, and what is allowed.
 func ParseCPUs(s string) (Centi, error) {
 	whole, fraction, dot := strings.Cut(s, ".")
 	n, ok := parseDecimal(whole, int64(MaxCPU))
 	hundredths, fractionOK := parseHundredths(fraction, dot)
-	if !ok || !fractionOK {
-		return 0, fmt.Errorf("number of CPUs is %s, want a decimal with at most two fraction digits such as 2 or 0.5", quote(s))
-	}
-	if cpu := Centi(100*n + hundredths); cpu >= MinCPU && cpu <= MaxCPU {
+	// n is at most MaxCPU+1, so that the product can't overflow.
+	if cpu := Centi(100*n + hundredths); ok && fractionOK && cpu >= MinCPU && cpu <= MaxCPU {
 		return cpu, nil
 	}
-	return 0, fmt.Errorf("number of CPUs is %s, want %v to %v CPUs", quote(s), MinCPU, MaxCPU)
+	return 0, fmt.Errorf("number of CPUs is %s, want %v to %v CPUs as a decimal with at most two fraction digits, such as 2 or 0.5", quote(s), MinCPU, MaxCPU)
 }
 
 // parseHundredths reads what stands behind the dot of a decimal, in hundredths.

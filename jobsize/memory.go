@@ -28,8 +28,8 @@ func (m MiB) String() string {
 
 // ParseMemory reads an amount of memory written as a whole number and the unit m
 // (MiB) or g (GiB), in either case, from 64m to 1024g. The number has no sign,
-// space, fraction, exponent or leading zero. The error names the text and what
-// is allowed.
+// space, fraction, exponent or leading zero. The error names the text, cut at 64
+// characters, and what is allowed.
 func ParseMemory(s string) (MiB, error) {
 	digits, unit := "", MiB(0)
 	if s != "" {
@@ -42,14 +42,11 @@ func ParseMemory(s string) (MiB, error) {
 		}
 	}
 	n, ok := parseDecimal(digits, int64(MaxMem))
-	if unit == 0 || !ok {
-		return 0, fmt.Errorf("memory is %s, want a whole number of MiB or GiB such as 512m or 4g", quote(s))
-	}
-	// n is at most MaxMem, so that the product can't overflow.
-	if mem := MiB(n) * unit; mem >= MinMem && mem <= MaxMem {
+	// n is at most MaxMem+1, so that the product can't overflow.
+	if mem := MiB(n) * unit; ok && mem >= MinMem && mem <= MaxMem {
 		return mem, nil
 	}
-	return 0, fmt.Errorf("memory is %s, want %v to %v (MiB and GiB)", quote(s), MinMem, MaxMem)
+	return 0, fmt.Errorf("memory is %s, want a whole number of MiB (m) or GiB (g) from %v to %v, such as 512m or 4g", quote(s), MinMem, MaxMem)
 }
 
 // parseDecimal reads a whole number without sign or leading zero. A number above

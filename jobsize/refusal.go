@@ -10,7 +10,7 @@ import (
 const refusalLength = 4 << 10
 
 // The case of the first letter differs by the runtime's version.
-var refusal = regexp.MustCompile(`[Rr]ange of CPUs is from [0-9.]+ to [0-9.]+, as there are only ([0-9]{1,4}) CPUs available`)
+var refusal = regexp.MustCompile(`\b[Rr]ange of CPUs is from [0-9.]+ to [0-9.]+, as there are only ([0-9]{1,4}) CPUs available`)
 
 // RefusedCPUs recognises, in the first 4 KiB of a container runtime's standard
 // error, that it refused a CPU bound as above the host's count, and returns the

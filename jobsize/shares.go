@@ -23,7 +23,11 @@ const (
 
 // Shares returns the CPU shares of the size: 1024 for each CPU, rounded halves
 // up, inside MinShares..MaxShares.
-func (s Size) Shares() int64 { return clampShares(roundDiv(int64(s.CPU)*1024, 100)) }
+func (s Size) Shares() int64 { return max(roundDiv(s.cpu()*1024, 100), MinShares) }
+
+// cpu returns the size's CPUs where shares don't overflow: those of MaxCPU are
+// MaxShares.
+func (s Size) cpu() int64 { return int64(min(max(s.CPU, 0), MaxCPU)) }
 
 // SharesFor returns the shares that make two sizes weigh against each other as
 // their CPUs do under a known mapping: the highest whose weight is 39 for each
@@ -39,7 +43,7 @@ func (s Size) SharesFor(m Mapping) int64 {
 	default:
 		return s.Shares()
 	}
-	want := min(max(roundDiv(perCPU*int64(s.CPU), 100), 1), maxWeight)
+	want := min(max(roundDiv(perCPU*s.cpu(), 100), 1), maxWeight)
 	low, high := int64(MinShares), int64(MaxShares)
 	for low < high { // weights rise with shares: find the last that is not above want
 		if middle := (low + high + 1) / 2; weight(m, middle) <= want {
@@ -96,8 +100,6 @@ func weight(m Mapping, shares int64) int64 {
 	// architecture, whatever its last bits.
 	return int64(math.Ceil(math.Pow(10, exponent) - 1e-9))
 }
-
-func clampShares(n int64) int64 { return min(max(n, MinShares), MaxShares) }
 
 // roundDiv divides two numbers that are not negative, halves up.
 func roundDiv(a, b int64) int64 { return (a + b/2) / b }

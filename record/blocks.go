@@ -88,23 +88,16 @@ type Capacity struct {
 	CPUs     *int64 `json:"cpus"`     // 1..4096
 }
 
-const (
-	maxSlots    = 16384
-	maxCPUs     = 4096
-	maxMemMiB   = 67108864
-	maxCPUCenti = 409600
-)
-
 func readCapacity(v jsonval.Value) *Capacity {
 	o, ok := v.Object()
 	if !ok {
 		return nil
 	}
 	return &Capacity{
-		within(o.Get("slots"), 1, maxSlots),
-		readLimit(o.Get("memMiB"), maxMemMiB),
-		readLimit(o.Get("cpuCenti"), maxCPUCenti),
-		within(o.Get("cpus"), 1, maxCPUs),
+		within(o.Get("slots"), 1, jobsize.MaxHostSlots),
+		readLimit(o.Get("memMiB"), int64(jobsize.MaxHostMem)),
+		readLimit(o.Get("cpuCenti"), 100*jobsize.MaxHostCPUs),
+		within(o.Get("cpus"), 1, jobsize.MaxHostCPUs),
 	}
 }
 
