@@ -1,0 +1,81 @@
+package worker_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/edgehero/dispatch/container"
+	"github.com/edgehero/dispatch/internal/lab"
+	"github.com/edgehero/dispatch/worker"
+)
+
+// newDockerHouse returns a house whose jobs run in real containers.
+func newDockerHouse(t *testing.T, change ...func(*container.DockerConfig)) *house {
+	t.Helper()
+	return newHouse(t, func(i *container.Instance, log *slog.Logger) worker.Runtime {
+		config := container.DockerConfig{Instance: i, Grace: time.Second, Log: log}
+		for _, f := range change {
+			f(&config)
+		}
+		d, err := container.NewDocker(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	})
+}
+
+// Jobs of every kind go from the queue through real containers to their
+// records.
+func TestHouseDocker(t *testing.T) {
+	lab.Docker(t)
+	image, supervised, self := lab.Image(t, "docker"), lab.SupervisedImage(t, "docker"), staticSelf(t)
+	v := venue{
+		spec: func(command ...string) container.Spec {
+			return container.Spec{Image: supervised, Command: command}
+		},
+		runner: func(args ...string) container.Spec {
+			return container.Spec{
+				Image: image, Supervisor: []string{self, "supervise"}, Command: append([]string{"/runner"}, args...),
+				Mounts: []container.Mount{{Source: self, Target: "/runner"}},
+			}
+		},
+	}
+	h := newDockerHouse(t)
+	facts, err := h.runtime.Facts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := append(mainJobs(t, v), houseJob{name: "200 MB under 64 MiB", spec: v.spec(growing...), want: memoryKill(facts)})
+	// Its mount is read-only, also for the tree's owner, and its network is gone
+	// with it.
+	jobs[0].spec.Command[2] = `touch "$0/made" 2>/dev/null && echo made; ` + jobs[0].spec.Command[2]
+	jobs[0].spec.Network = container.NetworkPrivate
+	h.run(jobs...)
+}
+
+// A job that names no image runs nowhere, and one whose image is not there is
+// refused before anything is started.
+func TestHouseDockerMissingImage(t *testing.T) {
+	lab.Docker(t)
+	h := newDockerHouse(t)
+	h.run(houseJob{
+		name: "missing image",
+		spec: container.Spec{Image: "dispatch-lab-absent:none", Command: []string{"true"}, Env: map[string]string{"A": "b"}},
+		want: imageMissing,
+	})
+	if !h.log.has("image_missing") {
+		t.Errorf("the log does not say that the image is missing:\n%s", h.log.text())
+	}
+}
+
+// While Docker does not run, attempts fail before anything is spent.
+func TestHouseDockerNotRunning(t *testing.T) {
+	h := newDockerHouse(t, func(c *container.DockerConfig) { c.Daemon = "unix://" + t.TempDir() + "/docker.sock" })
+	h.run(houseJob{
+		name: "no daemon",
+		spec: container.Spec{Image: "dispatch-lab-absent:none", Command: []string{"true"}, Env: map[string]string{"A": "b"}},
+		want: fails("container-never-started", noCode, ""),
+	})
+}
