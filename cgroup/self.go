@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/edgehero/dispatch/exit"
@@ -58,10 +59,30 @@ func (o Own) Usage() *exit.Resources {
 	return Usage(o.Dir)
 }
 
+// Of returns the cgroup that a process is in, by its id as this process sees it.
+func Of(pid int) Own { return in(os.DirFS("/"), strconv.Itoa(pid)) }
+
+// MemoryNow returns memory.current: the bytes that the cgroup holds now.
+func (o Own) MemoryNow() (bytes int64, ok bool) {
+	if o.Dir == "" {
+		return 0, false
+	}
+	d, err := openDir(o.Dir)
+	if err != nil {
+		return 0, false
+	}
+	defer d.close()
+	return parseNumber(d.read("memory.current", make([]byte, fileSize)))
+}
+
 // SelfIn is [Self] for a host whose root directory is root. Its Dir is then a
 // path below that root, with a leading slash.
-func SelfIn(root fs.FS) Own {
-	cgroups, _ := fs.ReadFile(root, "proc/self/cgroup")
+func SelfIn(root fs.FS) Own { return in(root, "self") }
+
+// in reads the cgroup of one folder of /proc. Its path and the mounts are both as
+// this process sees them.
+func in(root fs.FS, process string) Own {
+	cgroups, _ := fs.ReadFile(root, "proc/"+process+"/cgroup")
 	mountinfo, _ := fs.ReadFile(root, "proc/self/mountinfo")
 	mounts := parseMounts(mountinfo)
 	cgroup, v1, ok := sizePath(parseMemberships(cgroups))
