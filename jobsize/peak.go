@@ -4,9 +4,6 @@ package jobsize
 // a limit, both in bytes, rounded up. A limit of 0 or less, or a negative peak,
 // is not known and reaches nothing.
 func PeakReachedLimit(peak, limit int64) bool {
-	if limit <= 0 || peak < 0 {
-		return false
-	}
 	// ceil(limit*9/10) without overflow
-	return peak >= limit/10*9+(limit%10*9+9)/10
+	return limit > 0 && peak >= limit/10*9+(limit%10*9+9)/10
 }

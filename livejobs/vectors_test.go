@@ -16,7 +16,7 @@ import (
 )
 
 // eachVector tests every row of a vector file, as the members of an object.
-func eachVector(t *testing.T, name string, test func(row jsonval.Object)) {
+func eachVector(t testing.TB, name string, test func(row jsonval.Object)) {
 	t.Helper()
 	dir := os.Getenv("DISPATCH_VECTORS")
 	if dir == "" {
