@@ -3,7 +3,6 @@ package container
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
 )
@@ -31,31 +30,58 @@ func readExitFile(dir string) ([]byte, error) {
 		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
 	}
 	defer root.Close()
-	// An os.Root follows links that stay beneath it, so the name is looked at
-	// first, and the open file must be what was seen there.
-	seen, err := root.Lstat(exitFileName)
-	if err != nil {
-		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
-	}
-	if !seen.Mode().IsRegular() {
-		return nil, errors.New("read the exit file: it is no regular file")
-	}
-	f, err := root.OpenFile(exitFileName, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := openRegular(root, exitFileName)
 	if err != nil {
 		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
 	}
 	defer f.Close()
-	if opened, err := f.Stat(); err != nil || !os.SameFile(seen, opened) {
-		return nil, errors.New("read the exit file: it was replaced meanwhile")
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxExitFile+1))
+	text, err := readAtMost(f, maxExitFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the exit file: %w", withoutPath(err))
-	}
-	if len(text) > maxExitFile {
-		return nil, errors.New("read the exit file: it is longer than 64 KiB")
+		return nil, fmt.Errorf("read the exit file: %w", err)
 	}
 	return text, nil
+}
+
+// errIrregular says that what should be a regular file is none.
+var errIrregular = errors.New("it is no regular file")
+
+// openRegular opens a regular file of root for reading: no link is followed,
+// and a FIFO does not block.
+func openRegular(root *os.Root, name string) (*os.File, error) {
+	// An os.Root follows links that stay beneath it, so the name is looked at
+	// first, and the open file must be what was seen there.
+	seen, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !seen.Mode().IsRegular() {
+		return nil, errIrregular
+	}
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSame(root, name, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// checkSame returns an error unless the open file is the one of that name.
+func checkSame(root *os.Root, name string, f *os.File) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(opened, there) {
+		return errors.New("it was replaced meanwhile")
+	}
+	return nil
 }
 
 // withoutPath returns the cause of a file error, which says nothing of where
