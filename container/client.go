@@ -53,8 +53,8 @@ type bounds struct {
 var defaultBounds = bounds{
 	call:  30 * time.Second,
 	kill:  20 * time.Second,
-	ask:   10 * time.Second,
-	gone:  10 * time.Second,
+	ask:   30 * time.Second,
+	gone:  30 * time.Second,
 	pipe:  5 * time.Second,
 	again: 100 * time.Millisecond,
 }

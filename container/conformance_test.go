@@ -40,12 +40,12 @@ func TestConformanceDocker(t *testing.T) {
 		})
 	})
 	t.Run("mounted supervisor", func(t *testing.T) {
-		image, supervisor := lab.Image(t, "docker"), lab.Supervisor(t)
+		image, supervisor := lab.Image(t, "docker"), ownSupervisor(t)
 		conform(t, subject{
 			runtime: newDocker(t, shortGrace),
 			spec: func(command ...string) Spec {
 				spec := smallSpec(image, command...)
-				spec.Supervisor = []string{supervisor}
+				spec.Supervisor = supervisor
 				return spec
 			},
 			images: true,
@@ -54,7 +54,7 @@ func TestConformanceDocker(t *testing.T) {
 }
 
 func TestConformancePodman(t *testing.T) {
-	image, supervisor := lab.Podman(t), lab.Supervisor(t)
+	image, supervisor := lab.Podman(t), ownSupervisor(t)
 	p, err := NewPodman(PodmanConfig{Instance: newTestInstance(t, t.TempDir()), Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestConformancePodman(t *testing.T) {
 		runtime: p,
 		spec: func(command ...string) Spec {
 			spec := smallSpec(image, command...)
-			spec.Supervisor = []string{supervisor}
+			spec.Supervisor = supervisor
 			return spec
 		},
 		images: true,
@@ -71,7 +71,7 @@ func TestConformancePodman(t *testing.T) {
 }
 
 func TestConformanceProcess(t *testing.T) {
-	p, err := NewProcess(ProcessConfig{Supervisor: []string{lab.Supervisor(t)}, Grace: time.Second})
+	p, err := NewProcess(ProcessConfig{Supervisor: ownSupervisor(t), Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +79,16 @@ func TestConformanceProcess(t *testing.T) {
 		runtime: p,
 		spec:    func(command ...string) Spec { return smallSpec("", command...) },
 	})
+}
+
+// ownSupervisor returns a supervisor to mount: this test binary where it is
+// static (CGO_ENABLED=0), else one that is built.
+func ownSupervisor(t testing.TB) []string {
+	t.Helper()
+	if own := self(t); checkStatic(own) == nil {
+		return []string{own, "supervise"}
+	}
+	return []string{lab.Supervisor(t)}
 }
 
 func shortGrace(c *DockerConfig) { c.Grace = time.Second }

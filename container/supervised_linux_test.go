@@ -13,16 +13,11 @@ import (
 	"github.com/edgehero/dispatch/jobsize"
 )
 
-// supervised returns jobs of a Docker whose entrypoint is this test binary,
-// mounted: it has to be static (CGO_ENABLED=0), or one is built.
+// supervised returns jobs of a Docker under a mounted supervisor.
 func supervised(t *testing.T) subject {
 	t.Helper()
 	d := newDocker(t, shortGrace)
-	supervisor := []string{self(t), "supervise"}
-	if checkStatic(supervisor[0]) != nil {
-		supervisor = []string{lab.Supervisor(t)}
-	}
-	image := lab.Image(t, "docker")
+	image, supervisor := lab.Image(t, "docker"), ownSupervisor(t)
 	return subject{runtime: d, images: true, spec: func(command ...string) Spec {
 		spec := smallSpec(image, command...)
 		spec.Supervisor = supervisor
