@@ -20,14 +20,18 @@ end
 local t = redis.call('TIME')
 local at = string.format('%.0f', t[1] * 1000 + math.floor(t[2] / 1000))
 
--- First, what a server out of memory refuses, or a set of another type: then
--- nothing was changed.
+-- First, what a server out of memory refuses: then nothing was changed. An index
+-- of another type is nobody's either, and the other hosts' beats fill it again.
 local added = redis.pcall('ZADD', hosts, at, name)
+if type(added) == 'table' and string.find(added.err, 'WRONGTYPE', 1, true) then
+  redis.call('UNLINK', hosts)
+  added = redis.pcall('ZADD', hosts, at, name)
+end
 if type(added) == 'table' then return added end
 
 -- The whole row every time: one that had expired, or had lost a field, is whole
 -- again, and never without its expiry.
-redis.call('DEL', row)
+redis.call('UNLINK', row)
 redis.call('HSET', row, 'name', name, 'at', at, 'slots', slots, 'used', used,
   'version', version, 'jobs', jobs, 'jobsMore', more)
 redis.call('PEXPIRE', row, life)

@@ -21,12 +21,13 @@ var fleetText string
 
 var fleetScript = rueidis.NewLuaScript(fleetText)
 
-// What is read of a fleet at most: hosts, bytes of a name, bytes of a field.
-// livejobs reads no list longer than maxField.
+// What is read of a fleet at most: hosts, bytes of a name, of a field and of all
+// fields. livejobs reads no list longer than maxField.
 const (
 	maxHosts = 10_000
 	maxName  = 64
 	maxField = 16_384
+	maxBytes = 64 << 20
 )
 
 // A FleetConfig says how a fleet is read.
@@ -50,7 +51,7 @@ type Snapshot struct {
 	Hosts []Host    // the latest beat first
 	// Skipped are the rows that can't be read.
 	Skipped []Skipped
-	// More is how many further hosts there are, past the first 10 000.
+	// More is how many further hosts there are, past the first 10 000 or 64 MiB.
 	More int64
 }
 
@@ -74,13 +75,13 @@ type Host struct {
 
 // A Skipped names a row that is not a host's, and why.
 type Skipped struct {
-	Name string // at most 64 bytes of anything
+	Name string // at most 64 bytes of anything, or the key of the index
 	Why  string
 }
 
 // Fleet reads the rows of all hosts in one round trip, and makes the registry
-// forget the dead ones, for which it needs a server that takes writes. The server
-// does nothing else meanwhile, some milliseconds for a thousand hosts.
+// forget the dead ones, where the server takes writes. The server does nothing
+// else meanwhile, some milliseconds for a thousand hosts.
 //
 // A row that can't be read is left out, logged and named in the snapshot. The
 // error is the server's alone.
@@ -103,7 +104,7 @@ func readFleet(ctx context.Context, client rueidis.Client, config FleetConfig) (
 	}
 	answer, err := fleetScript.Exec(ctx, client, []string{keys.hosts()}, []string{
 		keys.rows(), strconv.FormatInt(config.Dead.Milliseconds(), 10),
-		strconv.Itoa(maxHosts), strconv.Itoa(maxName), strconv.Itoa(maxField),
+		strconv.Itoa(maxHosts), strconv.Itoa(maxName), strconv.Itoa(maxField), strconv.Itoa(maxBytes),
 	}).ToArray()
 	if err != nil {
 		return Snapshot{}, err
@@ -166,6 +167,9 @@ func (c FleetConfig) snapshot(answer []rueidis.RedisMessage) (Snapshot, error) {
 
 // readHost reads one item of the answer; why says what is wrong with it.
 func readHost(name, score string, row *rueidis.RedisMessage) (h Host, why string) {
+	if why, err := row.ToString(); err == nil {
+		return Host{}, why
+	}
 	if !hostName.MatchString(name) {
 		return Host{}, "its name is not a host's"
 	}
@@ -175,9 +179,6 @@ func readHost(name, score string, row *rueidis.RedisMessage) (h Host, why string
 			return Host{}, "its instant is not one"
 		}
 		return Host{Name: name, At: time.UnixMilli(int64(ms)), Stale: true}, ""
-	}
-	if why, err := row.ToString(); err == nil {
-		return Host{}, why
 	}
 	fields, err := row.AsStrSlice()
 	if err != nil || len(fields) != 7 {

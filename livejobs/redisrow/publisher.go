@@ -228,14 +228,15 @@ func (p *Publisher) connect() error {
 	return nil
 }
 
-// leave removes the row. A server that is away forgets it by itself.
+// leave removes the row, also when the last beat failed: the server may be back,
+// or may have taken it. One that is away forgets the row by itself.
 func (p *Publisher) leave(ctx context.Context) {
-	if p.client == nil || p.away {
+	if p.client == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.answerTime())
 	defer cancel()
-	if err := leaveScript.Exec(ctx, p.client, p.rowKeys(), []string{p.token, p.config.Host}).Error(); err != nil {
+	if err := leaveScript.Exec(ctx, p.client, p.rowKeys(), []string{p.token, p.config.Host}).Error(); err != nil && !p.away {
 		p.config.Log.Warn("fleet_leave_failed", "host", p.config.Host, "error", err)
 	}
 }
