@@ -114,6 +114,10 @@ func (v Value) List() ([]Value, bool) {
 	return list, true
 }
 
+// commonMembers is how many members an object is expected to have; it is no
+// bound.
+const commonMembers = 8
+
 // An Object is the members of a JSON object in the order of the text, repeated
 // keys included.
 type Object []Member
@@ -129,7 +133,7 @@ func (v Value) Object() (Object, bool) {
 	if !v.begins('{') {
 		return nil, false
 	}
-	o := Object{}
+	o := make(Object, 0, commonMembers)
 	for i := skipSpace(v.text, 1); v.text[i] != '}'; {
 		end := skipValue(v.text, i)
 		key, _ := Value{v.text[i:end]}.Text()
