@@ -1,6 +1,7 @@
--- What the scripts share. All of them run on the server's clock. The first
--- change of each is one that a server out of memory, or a key of another type,
--- refuses, so that a refusal changes nothing.
+-- What the scripts share. All of them run on the server's clock. A server out of
+-- memory can refuse the first change of a script only, and a key of another type
+-- is met first, so that a refusal changes nothing. A job's end is never refused:
+-- it begins by making room.
 
 -- Redis 6 would have its replicas run the script, on a clock of their own.
 if redis.replicate_commands then redis.replicate_commands() end
@@ -59,13 +60,9 @@ end
 
 -- Keeps how a job ended, for a while, and forgets the job.
 local function keep_ended(job_key, ended_key, job, answer, settled, history)
-  local fields = {'answer', answer, 'settled', settled, 'at', whole(now_ms()),
-    'attempts', count(job.attempts), 'stalls', count(job.stalls)}
-  if type(redis.pcall('HSET', ended_key, unpack(fields))) == 'table' then
-    redis.call('DEL', ended_key) -- another type; a full server refuses again
-    redis.call('HSET', ended_key, unpack(fields))
-  end
+  redis.call('DEL', job_key, ended_key)
+  redis.call('HSET', ended_key, 'answer', answer, 'settled', settled, 'at', whole(now_ms()),
+    'attempts', count(job.attempts), 'stalls', count(job.stalls))
   redis.call('PEXPIRE', ended_key, history)
-  redis.call('DEL', job_key)
 end
 
