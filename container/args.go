@@ -82,14 +82,14 @@ type launch struct {
 
 // CommandLine returns the command line of the Spec in a dialect, less what belongs
 // to one start alone: the files of that start and whether anything goes in. It
-// is an error when the Spec asks for what no run may have.
+// returns ErrSpec when the Spec asks for what no run may have.
 func (s Spec) CommandLine(d Dialect) (Command, error) {
 	return s.commandLine(d, launch{})
 }
 
 func (s Spec) commandLine(d Dialect, l launch) (Command, error) {
 	if err := s.check(d); err != nil {
-		return Command{}, fmt.Errorf("build the command line: %w", err)
+		return Command{}, fmt.Errorf("build the command line: %w: %w", ErrSpec, err)
 	}
 	var flags []string
 	for _, part := range [][]string{

@@ -52,7 +52,7 @@ func (s Spec) check(d Dialect) error {
 		s.checkParent(d),
 		s.checkExtraFlags(),
 		s.checkSupervisor(),
-		CheckEnv(s.Env),
+		checkEnv(s.Env),
 	} {
 		if err != nil {
 			return err

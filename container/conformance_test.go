@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +17,8 @@ import (
 
 // A subject is a runtime that has to do what every runtime does.
 type subject struct {
-	runtime runtime
+	runtime  runtime
+	instance string // that owns what it runs
 	// spec returns a job whose command runs under a supervisor that signs.
 	spec func(command ...string) Spec
 	// ownFlags is true where the Spec's own supervisor flags have no effect:
@@ -32,42 +34,54 @@ func (s subject) shell(script string) Spec { return s.spec("sh", "-c", script) }
 func TestConformanceDocker(t *testing.T) {
 	t.Run("image's supervisor", func(t *testing.T) {
 		image := lab.SupervisedImage(t, "docker")
+		d := newDocker(t, shortGrace)
 		conform(t, subject{
-			runtime:  newDocker(t, shortGrace),
+			runtime:  d,
+			instance: d.config.Instance.ID(),
 			spec:     func(command ...string) Spec { return smallSpec(image, command...) },
 			ownFlags: true,
 			images:   true,
 		})
 	})
 	t.Run("mounted supervisor", func(t *testing.T) {
-		image, supervisor := lab.Image(t, "docker"), ownSupervisor(t)
-		conform(t, subject{
-			runtime: newDocker(t, shortGrace),
-			spec: func(command ...string) Spec {
-				spec := smallSpec(image, command...)
-				spec.Supervisor = supervisor
-				return spec
-			},
-			images: true,
-		})
+		image := lab.Image(t, "docker")
+		d := newDocker(t, shortGrace)
+		conform(t, d.mounted(t, d, image))
 	})
 }
 
 func TestConformancePodman(t *testing.T) {
-	image, supervisor := lab.Podman(t), ownSupervisor(t)
+	p, image := newPodman(t)
+	conform(t, p.mounted(t, p, image))
+}
+
+// newPodman returns a Podman runtime and an image, and checks in the end that
+// nothing is left.
+func newPodman(t testing.TB) (*Podman, string) {
+	t.Helper()
+	image := lab.Podman(t)
 	p, err := NewPodman(PodmanConfig{Instance: newTestInstance(t, t.TempDir()), Grace: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	conform(t, subject{
-		runtime: p,
-		spec: func(command ...string) Spec {
-			spec := smallSpec(image, command...)
-			spec.Supervisor = supervisor
-			return spec
-		},
-		images: true,
+	t.Cleanup(func() {
+		if left, err := p.Leftovers(context.Background(), p.config.Instance.ID()); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %+v, %v", left, err)
+		}
 	})
+	return p, image
+}
+
+// mounted returns jobs of a client's runtime under a supervisor that is mounted
+// into an image which knows nothing of it.
+func (c *client) mounted(t testing.TB, r runtime, image string) subject {
+	t.Helper()
+	supervisor := ownSupervisor(t)
+	return subject{runtime: r, instance: c.config.Instance.ID(), images: true, spec: func(command ...string) Spec {
+		spec := smallSpec(image, command...)
+		spec.Supervisor = supervisor
+		return spec
+	}}
 }
 
 func TestConformanceProcess(t *testing.T) {
@@ -95,10 +109,16 @@ func shortGrace(c *DockerConfig) { c.Grace = time.Second }
 
 // conform runs the table of behaviours against one runtime.
 func conform(t *testing.T, s subject) {
-	for _, b := range behaviours {
-		t.Run(b.name, func(t *testing.T) { b.test(t, s) })
-	}
-	left, err := s.runtime.List(t.Context(), Labels{Job: "job-1"})
+	t.Setenv("DISPATCH_TEST_HOST_SECRET", "of-the-host")
+	t.Run("all", func(t *testing.T) {
+		for _, b := range behaviours {
+			t.Run(b.name, func(t *testing.T) {
+				t.Parallel()
+				b.test(t, s)
+			})
+		}
+	})
+	left, err := s.runtime.List(t.Context(), Labels{Instance: s.instance})
 	if err != nil || len(left) > 0 {
 		t.Errorf("List after all = %v, %v, want nothing left", left, err)
 	}
@@ -157,8 +177,11 @@ func wantCode(t *testing.T, r Result, code int) {
 
 func testExitCodes(t *testing.T, s subject) {
 	for _, code := range []int{0, 1, 2, 3, 125, 126, 127, 255} {
-		result, _ := s.run(t, s.shell(fmt.Sprintf("exit %d", code)))
-		wantCode(t, result, code)
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			result, _ := s.run(t, s.shell(fmt.Sprintf("exit %d", code)))
+			wantCode(t, result, code)
+		})
 	}
 }
 
@@ -354,7 +377,6 @@ func testGrandchild(t *testing.T, s subject) {
 }
 
 func testEnvironment(t *testing.T, s subject) {
-	t.Setenv("DISPATCH_TEST_HOST_SECRET", "of-the-host")
 	spec := s.spec("env")
 	spec.Env = map[string]string{"GREETING": `a "b" $HOME # c`, "EMPTY": ""}
 	result, log := s.run(t, spec)
@@ -379,8 +401,8 @@ func testRefused(t *testing.T, s subject) {
 		change(&spec)
 		var log logBuffer
 		result, err := s.runtime.Run(t.Context(), spec, IO{Log: &log})
-		if err == nil || result != (Result{}) || log.String() != "" {
-			t.Errorf("%s: Run = %+v, %v with output %q, want an error and nothing else", name, result, err, log.String())
+		if !errors.Is(err, ErrSpec) || result != (Result{}) || log.String() != "" {
+			t.Errorf("%s: Run = %+v, %v with output %q, want ErrSpec and nothing else", name, result, err, log.String())
 		}
 	}
 }
@@ -397,18 +419,18 @@ func testUnknown(t *testing.T, s subject) {
 
 func testSeenRunning(t *testing.T, s subject) {
 	spec := s.shell("echo ready; sleep 1000")
-	spec.Name, spec.Job, spec.Host = NewName("conform-", "seen", 7), "seen", "host-1"
+	spec.Name, spec.Job, spec.Host = NewName("conform-", "seen", 7), "seen", "host-"+nonce()
 	spec.Attempt = 7
 	s.during(t, spec, func() {
 		state, err := s.runtime.Inspect(t.Context(), spec.Name)
 		if err != nil || !state.Running || state.PID <= 0 || state.Started.IsZero() || state.Name != spec.Name {
 			t.Errorf("Inspect = %+v, %v, want a running container", state, err)
 		}
-		if l := state.Labels; l.Job != "seen" || l.Attempt != "7" || l.Host != "host-1" {
+		if l := state.Labels; l.Job != "seen" || l.Attempt != "7" || l.Host != spec.Host {
 			t.Errorf("Inspect gave labels %+v", l)
 		}
 		for filter, want := range map[Labels]int{
-			{Job: "seen"}: 1, {Job: "see"}: 0, {Job: "seen", Attempt: "8"}: 0, {Host: "host-1"}: 1,
+			{Job: "seen"}: 1, {Job: "see"}: 0, {Job: "seen", Attempt: "8"}: 0, {Host: spec.Host}: 1,
 		} {
 			if list, err := s.runtime.List(t.Context(), filter); err != nil || len(list) != want {
 				t.Errorf("List(%+v) = %+v, %v, want %d", filter, list, err, want)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,16 +70,22 @@ func TestDockerBareCodes(t *testing.T) {
 	d := newDocker(t)
 	image := lab.Image(t, "docker")
 	for _, code := range []int{0, 125, 126, 127} {
-		got, err := d.Run(t.Context(), smallSpec(image, "sh", "-c", fmt.Sprintf("exit %d", code)), IO{})
-		if err != nil || got.Code != code || got.NeverStarted || got.Started.IsZero() {
-			t.Errorf("Run of exit %d = %+v, %v", code, got, err)
-		}
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			got, err := d.Run(t.Context(), smallSpec(image, "sh", "-c", fmt.Sprintf("exit %d", code)), IO{})
+			if err != nil || got.Code != code || got.NeverStarted || got.Started.IsZero() {
+				t.Errorf("Run = %+v, %v", got, err)
+			}
+		})
 	}
 	for _, command := range []string{"no-such-command", "/tmp"} {
-		got, err := d.Run(t.Context(), smallSpec(image, command), IO{})
-		if err != nil || got.Code != -1 || !got.NeverStarted {
-			t.Errorf("Run of %s = %+v, %v, want a run that never started", command, got, err)
-		}
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			got, err := d.Run(t.Context(), smallSpec(image, command), IO{})
+			if err != nil || got.Code != -1 || !got.NeverStarted {
+				t.Errorf("Run = %+v, %v, want a run that never started", got, err)
+			}
+		})
 	}
 }
 

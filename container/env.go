@@ -27,12 +27,19 @@ var reservedEnv = []string{
 // ReservedEnv reports whether a job may not bind the name.
 func ReservedEnv(name string) bool { return slices.Contains(reservedEnv, name) }
 
-// CheckEnv returns an error that names the first variable, in order, that no
+// CheckEnv returns an ErrSpec that names the first variable, in order, that no
 // container can be given. A value never stands in it.
 func CheckEnv(env map[string]string) error {
+	if err := checkEnv(env); err != nil {
+		return fmt.Errorf("check the environment: %w: %w", ErrSpec, err)
+	}
+	return nil
+}
+
+func checkEnv(env map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		if fault := envFault(name, env[name]); fault != "" {
-			return fmt.Errorf("check the environment: variable %.80q %s", name, fault)
+			return fmt.Errorf("variable %.80q %s", name, fault)
 		}
 	}
 	return nil
@@ -66,7 +73,7 @@ func envFile(env map[string]string, d Dialect) ([]byte, error) {
 		// Podman takes quotes around a value away, and reads on to the closing
 		// one.
 		if d.Podman && (strings.HasPrefix(value, `"`) || strings.HasPrefix(value, `'`)) {
-			return nil, fmt.Errorf("check the environment: variable %.80q has a value that begins with a quote, which Podman takes away: mount a file instead", name)
+			return nil, fmt.Errorf("check the environment: %w: variable %.80q has a value that begins with a quote, which Podman takes away: mount a file instead", ErrSpec, name)
 		}
 		text = fmt.Appendf(text, "%s=%s\n", name, value)
 	}

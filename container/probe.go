@@ -102,10 +102,7 @@ func (c *client) probe(ctx context.Context, config ProbeConfig) (Report, error) 
 	if _, err := c.Image(ctx, config.Spec.Image); err != nil {
 		return nil, err
 	}
-	p := probe{client: c, spec: config.Spec, budget: config.Budget}
-	p.spec.Job, p.spec.Attempt = "probe", 1
-	// Its own commands are run as they are.
-	p.spec.Supervisor, p.spec.Deadline, p.spec.PlainCommand = nil, 0, false
+	p := c.newProbe(config)
 	var report Report
 	for _, part := range []func(context.Context) []Check{
 		p.inside, p.localFolders, p.imagePinning, p.ephemeral, p.jobToJob, p.cgroupParent,
@@ -116,6 +113,14 @@ func (c *client) probe(ctx context.Context, config ProbeConfig) (Report, error) 
 		}
 	}
 	return report, nil
+}
+
+func (c *client) newProbe(config ProbeConfig) probe {
+	p := probe{client: c, spec: config.Spec, budget: config.Budget}
+	p.spec.Job, p.spec.Attempt = "probe", 1
+	// Its own commands are run as they are.
+	p.spec.Supervisor, p.spec.Deadline, p.spec.PlainCommand = nil, 0, false
+	return p
 }
 
 // isLocal reports whether the client talks to a daemon of this host.

@@ -85,67 +85,81 @@ func verdicts(r Report) string {
 func TestProbe(t *testing.T) {
 	d := newDocker(t, shortGrace)
 	for _, network := range []string{NetworkNone, NetworkPrivate} {
-		spec := probeSpec(t)
-		spec.Network = network
-		report, err := d.Probe(t.Context(), ProbeConfig{Spec: spec})
-		if err != nil || !report.OK() || len(report) != 8 {
-			t.Errorf("Probe with network %s = %+v, %v, want all eight ok", network, report, err)
-		}
-	}
-}
-
-// Whatever is weakened makes exactly its own property fail.
-func TestProbeFindsWeakness(t *testing.T) {
-	tests := []struct {
-		name  string
-		rules []string
-		spec  func(*Spec)
-		want  string
-	}{
-		{"capability kept", []string{"--cap-drop=ALL\t--cap-drop=NET_RAW"}, nil, "isolation fail"},
-		{"new privileges allowed", []string{"--security-opt=no-new-privileges\t"}, nil, "isolation fail"},
-		{"memory flag dropped", []string{"--memory=\t--memory=128m", "--memory-swap=\t--memory-swap=128m"}, nil, "isolation fail"},
-		{"swap allowed", []string{"--memory-swap=\t--memory-swap=128m"}, nil, "isolation fail"},
-		{"pids flag dropped", []string{"--pids-limit\t"}, nil, "isolation fail"},
-		{"CPU flag dropped", []string{"--cpus\t"}, nil, "isolation fail"},
-		{"shares dropped", []string{"--cpu-shares\t"}, nil, "isolation fail"},
-		{"user 0", []string{"--user\t--user=0:0"}, nil, "nonRoot fail"},
-		{"user 0 by the spec", nil, func(s *Spec) { s.User, s.AllowRoot = "0:0", true }, "nonRoot fail"},
-		{"pull allowed", []string{"--pull=never\t--pull=missing"}, nil, "imagePinning fail"},
-		{"a mount more", []string{"--init=false\t--volume=/usr:/extra:ro"}, nil, "mountSet fail"},
-		{"writable root", []string{"--read-only\t"}, nil, "mountSet fail"},
-		{"shared network", []string{"--network=\t--network=bridge"}, nil, "jobToJob fail"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			d := newWeakDocker(t, test.rules...)
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
 			spec := probeSpec(t)
-			if test.spec != nil {
-				test.spec(&spec)
-			}
+			spec.Network = network
 			report, err := d.Probe(t.Context(), ProbeConfig{Spec: spec})
-			if err != nil || report.OK() || verdicts(report) != test.want {
-				t.Errorf("Probe = %s (%+v), %v, want %s alone", verdicts(report), report, err, test.want)
+			if err != nil || !report.OK() || len(report) != 8 {
+				t.Errorf("Probe = %+v, %v, want all eight ok", report, err)
 			}
 		})
 	}
 }
 
-func TestProbeCgroupParent(t *testing.T) {
-	d := newDocker(t, shortGrace)
-	spec := probeSpec(t)
-	spec.CgroupParent = "/dispatch-probe-test"
-	report, err := d.Probe(t.Context(), ProbeConfig{Spec: spec})
-	if err != nil || len(report) != 8 {
-		t.Fatalf("Probe = %+v, %v", report, err)
+// Whatever is weakened makes exactly its own property fail. Each row makes the
+// part of the probe that is to find it; the last one a whole probe.
+func TestProbeFindsWeakness(t *testing.T) {
+	inside := probe.inside
+	tests := []struct {
+		name  string
+		part  func(probe, context.Context) []Check
+		rules []string
+		spec  func(*Spec)
+		want  string
+	}{
+		{"nothing", inside, nil, nil, ""},
+		{"capability kept", inside, []string{"--cap-drop=ALL\t--cap-drop=NET_RAW"}, nil, "isolation fail"},
+		{"new privileges allowed", inside, []string{"--security-opt=no-new-privileges\t"}, nil, "isolation fail"},
+		{"memory flag dropped", inside, []string{"--memory=\t--memory=128m", "--memory-swap=\t--memory-swap=128m"}, nil, "isolation fail"},
+		{"swap allowed", inside, []string{"--memory-swap=\t--memory-swap=128m"}, nil, "isolation fail"},
+		{"pids flag dropped", inside, []string{"--pids-limit\t"}, nil, "isolation fail"},
+		{"CPU flag dropped", inside, []string{"--cpus\t"}, nil, "isolation fail"},
+		{"shares dropped", inside, []string{"--cpu-shares\t"}, nil, "isolation fail"},
+		{"user 0", inside, []string{"--user\t--user=0:0"}, nil, "nonRoot fail"},
+		{"user 0 by the spec", inside, nil, func(s *Spec) { s.User, s.AllowRoot = "0:0", true }, "nonRoot fail"},
+		{"a mount more", inside, []string{"--init=false\t--volume=/usr:/extra:ro"}, nil, "mountSet fail"},
+		{"writable root", inside, []string{"--read-only\t"}, nil, "mountSet fail"},
+		{"other folder", probe.localFolders, []string{"--mount\t--tmpfs=/probe"}, nil, "localFolders fail"},
+		{"pull allowed", probe.imagePinning, []string{"--pull=never\t--pull=missing"}, nil, "imagePinning fail"},
+		{"one volume for all", probe.ephemeral, []string{"--tmpfs=/tmp\t--volume=dispatch-probe-test:/tmp"}, func(s *Spec) { s.User, s.AllowRoot = "0:0", true }, "ephemeral fail"},
+		{"shared network", nil, []string{"--network=\t--network=bridge"}, nil, "jobToJob fail"},
 	}
-	if c := report[7]; c.Property != CgroupParent || c.Verdict != cgroup.OK && c.Verdict != cgroup.Warned {
-		t.Errorf("cgroupParent = %+v, want it placed", c)
+	t.Cleanup(func() { _ = exec.Command("docker", "volume", "rm", "dispatch-probe-test").Run() })
+	t.Run("all", func(t *testing.T) {
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				d := newWeakDocker(t, test.rules...)
+				config := ProbeConfig{Spec: probeSpec(t)}
+				if test.spec != nil {
+					test.spec(&config.Spec)
+				}
+				var report Report
+				var err error
+				if test.part == nil {
+					report, err = d.Probe(t.Context(), config)
+				} else {
+					report = test.part(d.newProbe(config), t.Context())
+				}
+				if err != nil || len(report) == 0 || report.OK() != (test.want == "") || verdicts(report) != test.want {
+					t.Errorf("Probe = %s (%+v), %v, want %s alone", verdicts(report), report, err, test.want)
+				}
+			})
+		}
+	})
+}
+
+func TestProbeCgroupParent(t *testing.T) {
+	config := ProbeConfig{Spec: probeSpec(t)}
+	config.Spec.CgroupParent = "/dispatch-probe-test"
+	d := newDocker(t, shortGrace)
+	if r := d.newProbe(config).cgroupParent(t.Context()); len(r) != 1 || r[0].Verdict != cgroup.OK && r[0].Verdict != cgroup.Warned {
+		t.Errorf("cgroupParent = %+v, want it placed", r)
 	}
 	weak := newWeakDocker(t, "--cgroup-parent\t")
-	report, err = weak.Probe(t.Context(), ProbeConfig{Spec: spec})
-	if err != nil || verdicts(report) != "cgroupParent fail" {
-		t.Errorf("Probe without the flag = %s (%+v), %v, want cgroupParent fail", verdicts(report), report, err)
+	if r := weak.newProbe(config).cgroupParent(t.Context()); verdicts(r) != "cgroupParent fail" {
+		t.Errorf("cgroupParent without the flag = %+v, want it to fail", r)
 	}
 }
 

@@ -137,7 +137,7 @@ func (p *Process) Image(_ context.Context, ref string) (Image, error) {
 	return Image{Capabilities: []string{"exitAuth"}}, nil
 }
 
-// Run runs one job to its end. It returns ErrImageMissing and ErrUnavailable.
+// Run runs one job to its end. It returns ErrSpec and ErrUnavailable.
 func (p *Process) Run(ctx context.Context, spec Spec, in IO) (Result, error) {
 	spec = p.withDefaults(spec)
 	if ctx.Err() != nil {
@@ -202,21 +202,12 @@ func (p *Process) List(_ context.Context, filter Labels) ([]State, error) {
 	defer p.mu.Unlock()
 	var states []State
 	for _, run := range p.runs {
-		if matches(run.spec.labels(), filter) {
+		if filter.match(run.spec.labels()) {
 			states = append(states, run.state())
 		}
 	}
 	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
 	return states, nil
-}
-
-func matches(l, filter Labels) bool {
-	for i, want := range filter.pairs() {
-		if want[1] != "" && want != l.pairs()[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // Inspect returns the state of a job that runs. It returns [ErrUnknown] for one

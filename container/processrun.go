@@ -71,11 +71,11 @@ func (run *processRun) start() (err error) {
 func (run *processRun) command() error {
 	spec := run.spec
 	if err := checkForProcess(spec); err != nil {
-		return err
+		return fmt.Errorf("check the spec: %w: %w", ErrSpec, err)
 	}
 	user, err := credential(spec)
 	if err != nil {
-		return err
+		return fmt.Errorf("check the spec: %w: %w", ErrSpec, err)
 	}
 	spec.Supervisor = append(slices.Clone(spec.Supervisor), "--alive-fd=3")
 	if run.parent == nil {
@@ -273,7 +273,7 @@ func checkForProcess(spec Spec) error {
 		spec.checkUser,
 		spec.checkSupervisor,
 		spec.checkInPlace,
-		func() error { return CheckEnv(spec.Env) },
+		func() error { return checkEnv(spec.Env) },
 	} {
 		if err := check(); err != nil {
 			return err

@@ -29,18 +29,21 @@ type clientRun struct {
 	stdin   io.Reader
 	out     *output
 	stdout  witness // into out: only the job writes there
-	refusal head    // the beginning of the client's stderr
+	stderr  *stream // of out: the client writes there, too
+	refusal head    // the beginning of stderr
 	result  Result
 }
 
-// Run runs one job to its end. It returns ErrImageMissing and ErrUnavailable.
+// Run runs one job to its end. It returns ErrSpec, ErrImageMissing and
+// ErrUnavailable.
 func (c *client) Run(ctx context.Context, spec Spec, in IO) (Result, error) {
 	spec = c.withDefaults(spec)
 	if ctx.Err() != nil {
 		return abortedBeforeStart(ctx, spec.Name), nil
 	}
 	r := &clientRun{client: c, spec: spec, in: in, nonce: nonce(), out: newOutput(in.Log)}
-	r.stdout.to = r.out
+	r.stderr = r.out.stream()
+	r.stdout.to = r.out.stream()
 	err := r.run(ctx)
 	if err == nil {
 		return r.result, nil
@@ -140,7 +143,7 @@ func (r *clientRun) runClient(ctx context.Context) error {
 	cmd := r.client.command(r.command.Argv()...)
 	cmd.Stdin = r.stdin
 	cmd.Stdout = &r.stdout
-	cmd.Stderr = io.MultiWriter(&r.refusal, r.out)
+	cmd.Stderr = io.MultiWriter(&r.refusal, r.stderr)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w: %w", r.kind.name, ErrUnavailable, withoutPath(err))
 	}

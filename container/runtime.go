@@ -21,6 +21,9 @@ var (
 // Errors that a caller acts on. Each stands at the end of a chain that names
 // what was attempted.
 var (
+	// ErrSpec says that no run may have what the Spec asks for, or can be
+	// given it: nothing was started, and another try ends the same way.
+	ErrSpec = errors.New("spec is refused")
 	// ErrImageMissing says that the image is not on this host. Images are
 	// never pulled.
 	ErrImageMissing = errors.New("image is not on this host")
@@ -39,7 +42,8 @@ type IO struct {
 	// Stdin is the job's input, sent after the key, at most 64 MiB. It is read
 	// to its end before the run starts. Nil sends none.
 	Stdin io.Reader
-	// Log takes the raw output, stdout and stderr as they come. A write error
+	// Log takes the raw output, stdout and stderr as they come: a client hands
+	// them over by two ways, and one may overtake the other. A write error
 	// never ends a run. Defaults to nothing.
 	Log io.Writer
 	// Parser reads the exit line; its zero value has the default vocabulary.
@@ -119,7 +123,7 @@ type runtime interface {
 	// Image looks an image up by reference or id. It returns ErrImageMissing.
 	Image(ctx context.Context, ref string) (Image, error)
 	// Run runs one job to its end. The error says that nothing was started
-	// (a bad Spec, ErrUnavailable); everything else is in the Result. When ctx
+	// (ErrSpec, ErrImageMissing, ErrUnavailable); everything else is in the Result. When ctx
 	// ends, Run stops the container and then returns.
 	Run(ctx context.Context, spec Spec, io IO) (Result, error)
 	// Stop stops and removes a container; one that is gone is no error.

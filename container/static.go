@@ -11,7 +11,7 @@ import (
 // need not have the libraries that another one loads.
 func checkStatic(path string) error {
 	fail := func(err error) error {
-		return fmt.Errorf("check the supervisor %.80q: %w", filepath.Base(path), err)
+		return fmt.Errorf("check the supervisor %.80q: %w: %w", filepath.Base(path), ErrSpec, err)
 	}
 	f, err := elf.Open(path)
 	if err != nil {

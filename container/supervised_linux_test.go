@@ -17,12 +17,7 @@ import (
 func supervised(t *testing.T) subject {
 	t.Helper()
 	d := newDocker(t, shortGrace)
-	image, supervisor := lab.Image(t, "docker"), ownSupervisor(t)
-	return subject{runtime: d, images: true, spec: func(command ...string) Spec {
-		spec := smallSpec(image, command...)
-		spec.Supervisor = supervisor
-		return spec
-	}}
+	return d.mounted(t, d, lab.Image(t, "docker"))
 }
 
 // As the first process of a container the supervisor reaps what nobody else
