@@ -1,16 +1,19 @@
 package redisrow
 
 import (
-	"bufio"
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/edgehero/dispatch/internal/lab"
 	"github.com/edgehero/dispatch/livejobs"
@@ -78,62 +81,187 @@ func TestServerHangs(t *testing.T) {
 	}
 }
 
+// A child is a worker process of host h with one job that never ends.
+type child struct {
+	*exec.Cmd
+	t      testing.TB
+	client rueidis.Client
+	prefix string
+	ended  chan struct{} // closed when it is gone
+}
+
+// childNameTaken is the exit code of a child whose name is another's.
+const childNameTaken = 3
+
+func startChild(t testing.TB, addr string) *child {
+	t.Helper()
+	client := openClient(t, addr)
+	c := &child{Cmd: exec.Command(os.Args[0], "-test.run=^$"), t: t, client: client,
+		prefix: testPrefix(t, client), ended: make(chan struct{})}
+	c.Env = append(os.Environ(), "REDISROW_CHILD="+addr, "REDISROW_PREFIX="+c.prefix)
+	c.Stderr = t.Output()
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.Wait() // its state says how it ended
+		close(c.ended)
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-c.ended
+	})
+	c.waitLive()
+	return c
+}
+
+func (c *child) signal(signal syscall.Signal) {
+	c.t.Helper()
+	if err := c.Process.Signal(signal); err != nil {
+		c.t.Fatalf("signal a worker: %v", err)
+	}
+}
+
+func (c *child) waitLive() {
+	c.t.Helper()
+	waitFor(c.t, "the host to be live", func() bool { return isLive(c.t, c.client, c.prefix) })
+}
+
+// waitExpired waits until the host has no row any more, and is stale.
+func (c *child) waitExpired() {
+	c.t.Helper()
+	waitFor(c.t, "the row to expire", func() bool {
+		h, ok := hostOf(c.t, c.client, c.prefix)
+		return ok && h.Stale && h.Jobs == nil
+	})
+}
+
 // A worker that was killed is stale as soon as its beats are missed, whatever it
 // ran, and forgotten when it is dead.
 func TestKilledWorkerIsNoticed(t *testing.T) {
-	addr := lab.RedisAddr(t)
-	client := openClient(t, addr)
-	prefix := testPrefix(t, client)
-	child := exec.Command(os.Args[0], "-test.run=^$")
-	child.Env = append(os.Environ(), "REDISROW_CHILD="+addr, "REDISROW_PREFIX="+prefix)
-	stdout, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	c := startChild(t, lab.RedisAddr(t))
+	for range 3 { // a busy worker beats
+		before, _ := hostOf(t, c.client, c.prefix)
+		waitFor(t, "a further beat", func() bool {
+			h, ok := hostOf(t, c.client, c.prefix)
+			return ok && h.At.After(before.At)
+		})
 	}
-	child.Stderr = t.Output()
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatalf("the worker said %q: %v", line, err)
-	}
-	fleet := func(config FleetConfig) []Host {
-		config.Prefix = prefix
-		s, err := Fleet(t.Context(), client, config)
+	c.signal(syscall.SIGKILL)
+	c.waitExpired()
+	waitFor(t, "the host to be forgotten", func() bool {
+		s, err := Fleet(t.Context(), c.client, FleetConfig{Prefix: c.prefix, Fresh: beatEvery, Dead: 4 * beatEvery})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.Hosts
-	}
-	// A busy worker beats.
-	before := time.Time{}
-	for range 3 {
-		waitFor(t, "a further beat", func() bool {
-			h := fleet(FleetConfig{})
-			return len(h) == 1 && !h[0].Stale && len(h[0].Jobs) == 1 && h[0].At.After(before)
-		})
-		before = fleet(FleetConfig{})[0].At
-	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the host to be stale", func() bool {
-		h := fleet(FleetConfig{Fresh: 3 * beatEvery, Dead: time.Hour})
-		return len(h) == 1 && h[0].Stale && h[0].Jobs == nil
+		return len(s.Hosts) == 0
 	})
-	waitFor(t, "the host to be forgotten", func() bool { return len(fleet(FleetConfig{Fresh: beatEvery, Dead: 4 * beatEvery})) == 0 })
+}
+
+// A worker that starts again after it was killed waits for its own name.
+func TestNameOfTheDeadIsFree(t *testing.T) {
+	addr := lab.RedisAddr(t)
+	c := startChild(t, addr)
+	c.signal(syscall.SIGKILL)
+	<-c.ended
+	again := newHost(t, addr, c.prefix, "h", func(c *Config) { c.Version = "again" })
+	again.start(t)
+	waitFor(t, "the host's new row", func() bool {
+		h, _ := hostOf(t, c.client, c.prefix)
+		return h.Version == "again" && !h.Stale
+	})
+}
+
+// A worker that was stopped past its row's life writes it whole again.
+func TestStoppedWorkerIsBack(t *testing.T) {
+	c := startChild(t, lab.RedisAddr(t))
+	c.signal(syscall.SIGSTOP)
+	c.waitExpired()
+	c.signal(syscall.SIGCONT)
+	c.waitLive()
+	if n := do(t, c.client, "HLEN", c.prefix+"host:h").number(); n != 7 {
+		t.Errorf("the row has %d fields, want 7", n)
+	}
+	if ttl := do(t, c.client, "PTTL", c.prefix+"host:h").number(); ttl == -1 {
+		t.Error("the row does not expire")
+	}
+}
+
+// A worker whose name another took while it was stopped is told so, and touches
+// the other's row no more.
+func TestStoppedWorkerLosesItsName(t *testing.T) {
+	addr := lab.RedisAddr(t)
+	c := startChild(t, addr)
+	c.signal(syscall.SIGSTOP)
+	c.waitExpired()
+	other := newHost(t, addr, c.prefix, "h", func(c *Config) { c.Version = "other" })
+	stop := other.start(t)
+	c.waitLive()
+	c.signal(syscall.SIGCONT)
+	waitFor(t, "the first worker's end", func() bool {
+		select {
+		case <-c.ended:
+			return true
+		default:
+			return false
+		}
+	})
+	if code := c.ProcessState.ExitCode(); code != childNameTaken {
+		t.Errorf("the first worker's exit code is %d, want %d: its name is taken", code, childNameTaken)
+	}
+	if h, _ := hostOf(t, c.client, c.prefix); h.Version != "other" || h.Stale {
+		t.Errorf("the host is %+v, want the other's", h)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Run() of the other = %v, want nil", err)
+	}
+}
+
+// A server whose keys are gone, as after a replica was promoted, knows the whole
+// fleet again after a beat.
+func TestKeysLost(t *testing.T) {
+	server := lab.Redis(t)
+	client := openClient(t, server.Addr)
+	hosts := []*testHost{}
+	for i := range 3 {
+		h := newHost(t, server.Addr, "", fmt.Sprintf("h%d", i), nil)
+		h.start(t)
+		hosts = append(hosts, h)
+	}
+	live := func() (n int) {
+		s, err := Fleet(t.Context(), client, FleetConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range s.Hosts {
+			if !h.Stale && h.Jobs != nil {
+				n++
+			}
+		}
+		return n
+	}
+	waitFor(t, "the fleet", func() bool { return live() == 3 })
+	for range 3 {
+		do(t, client, "FLUSHALL")
+		do(t, client, "SCRIPT", "FLUSH")
+		waitFor(t, "the fleet to be back", func() bool { return live() == 3 })
+	}
+	for _, h := range hosts {
+		if n := h.log.count("fleet_beat_failed"); n != 0 {
+			t.Errorf("%s logged %d failed beats, want none: each beat is whole", h.config.Host, n)
+		}
+	}
 }
 
 func TestMain(m *testing.M) {
 	if addr := os.Getenv("REDISROW_CHILD"); addr != "" {
-		publishForEver(addr, os.Getenv("REDISROW_PREFIX"))
+		os.Exit(work(addr, os.Getenv("REDISROW_PREFIX")))
 	}
 	os.Exit(m.Run())
 }
 
-// publishForEver is a worker with one job that never ends.
-func publishForEver(addr, prefix string) {
+// work is what a child does.
+func work(addr, prefix string) (code int) {
 	option, err := ClientOption("redis://" + addr)
 	if err != nil {
 		panic(err)
@@ -141,12 +269,14 @@ func publishForEver(addr, prefix string) {
 	jobs := &livejobs.Registry{}
 	jobs.Add(aJob)
 	p, err := New(Config{
-		Server: option, Prefix: prefix, Host: "killed", Version: "v1", Jobs: jobs, Interval: beatEvery,
+		Server: option, Prefix: prefix, Host: "h", Version: "v1", Jobs: jobs, Interval: beatEvery,
 		Slots: func() (int, int) { return 1, 1 }, Log: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {
 		panic(err)
 	}
-	_, _ = io.WriteString(os.Stdout, "ready\n")
-	_ = p.Run(context.Background())
+	if err := p.Run(context.Background()); errors.Is(err, ErrNameTaken) {
+		return childNameTaken
+	}
+	return 1
 }
