@@ -185,6 +185,7 @@ func TestForeignKeys(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, addr, time.Minute)
 			named := tt.spoil(s)
 			s.submit("sound", "sound too")
@@ -208,6 +209,7 @@ func TestGarbageFields(t *testing.T) {
 	garbage := []string{"", "x", "-1", "nan", "1e999", "9999999999999999999999", "\x00\xff", "[", strings.Repeat("9", 1<<20)}
 	for _, field := range []string{"attempts", "stalls", "passed", "placed", "not_host", "not_until", "submit", "settled", "due", "data", "body"} {
 		t.Run(field, func(t *testing.T) {
+			t.Parallel()
 			s := newStand(t, addr, time.Minute)
 			for i, value := range garbage {
 				id := fmt.Sprint("job-", i)
