@@ -157,6 +157,11 @@ func (h *host) defaultSize(ctx context.Context, budget jobsize.Budget) jobsize.R
 	return jobsize.Request{Memory: mem.String(), CPUs: cpu.String()}
 }
 
+// running lists the containers that this process runs now.
+func (h *host) running(ctx context.Context) ([]container.State, error) {
+	return h.venues.List(ctx, container.Labels{Instance: h.instance.ID()})
+}
+
 // openLog opens the log that takes a job's output.
 func (h *host) openLog(jobID string) io.WriteCloser {
 	return h.records.OpenLog(jobID, record.LogOptions{Enabled: true, MaxBytes: h.flags.logLimit})

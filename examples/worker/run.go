@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edgehero/dispatch/jobsize"
+	"github.com/edgehero/dispatch/livejobs"
 	"github.com/edgehero/dispatch/record"
 	"github.com/edgehero/dispatch/worker"
 )
@@ -35,11 +36,15 @@ func run(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return err
 	}
+	var d *display
+	if !*asJSON {
+		d = p.openDisplay()
+	}
 	h, err := p.openHost(flags)
 	if err != nil {
 		return err
 	}
-	rec, err := p.runOne(ctx, h, job, *attempts, *asJSON)
+	rec, err := p.runOne(ctx, h, d, job, *attempts, *asJSON)
 	if err := errors.Join(err, h.close()); err != nil {
 		return err
 	}
@@ -54,7 +59,7 @@ func run(ctx context.Context, p *program, args []string) error {
 }
 
 // runOne runs a job through a worker of its own and returns its record.
-func (p *program) runOne(ctx context.Context, h *host, job worker.Job, attempts int, quiet bool) (record.Record, error) {
+func (p *program) runOne(ctx context.Context, h *host, d *display, job worker.Job, attempts int, quiet bool) (record.Record, error) {
 	file, err := jobFileOf(job)
 	if err != nil {
 		return record.Record{}, usagef("%w", err)
@@ -68,6 +73,8 @@ func (p *program) runOne(ctx context.Context, h *host, job worker.Job, attempts 
 	if err := queue.Submit(ctx, job); err != nil {
 		return record.Record{}, usagef("%w", err)
 	}
+	live := &livejobs.Registry{}
+	defer d.start(ctx, live, h.running)()
 	ctx, ended := context.WithCancel(ctx)
 	defer ended()
 	hooks := worker.Hooks{
@@ -85,7 +92,8 @@ func (p *program) runOne(ctx context.Context, h *host, job worker.Job, attempts 
 	}
 	if !quiet {
 		var mu sync.Mutex
-		hooks.Output = func(_ context.Context, _ worker.Pickup, line []byte) error {
+		hooks.Output = func(_ context.Context, at worker.Pickup, line []byte) error {
+			d.output(at.Job.ID, line)
 			mu.Lock()
 			defer mu.Unlock()
 			_, err := fmt.Fprintf(p.stdout, "  | %s\n", printable(line))
@@ -93,7 +101,7 @@ func (p *program) runOne(ctx context.Context, h *host, job worker.Job, attempts 
 		}
 	}
 	w, err := worker.New(worker.Config{
-		Queue: queue, Runtime: h.venues, Records: h.records, Hooks: hooks, Host: h.name,
+		Queue: queue, Runtime: h.venues, Records: h.records, Live: live, Hooks: hooks, Host: h.name,
 		Instance: h.instance.ID(), Slots: 1, Attempts: attempts, OpenLog: h.openLog, Log: h.log,
 		DefaultSize: h.defaultSize(ctx, jobsize.Budget{}),
 	})

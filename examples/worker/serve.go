@@ -87,6 +87,7 @@ func serve(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return err
 	}
+	d := p.openDisplay()
 	h, err := p.openHost(flags.host)
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func serve(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return errors.Join(err, h.close())
 	}
-	err = p.serveQueue(ctx, h, flags, budget, queue)
+	err = p.serveQueue(ctx, h, d, flags, budget, queue)
 	return errors.Join(err, queue.Close(), h.close())
 }
 
@@ -114,7 +115,7 @@ func openSpool(data, hostName string, h *host) (*spool.Spool, error) {
 	return s, nil
 }
 
-func (p *program) serveQueue(ctx context.Context, h *host, flags serveFlags, budget jobsize.Budget, queue worker.Queue) error {
+func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags serveFlags, budget jobsize.Budget, queue worker.Queue) error {
 	live := &livejobs.Registry{}
 	w, err := worker.New(worker.Config{
 		Queue: queue, Runtime: h.venues, Records: h.records, Live: live,
@@ -124,6 +125,7 @@ func (p *program) serveQueue(ctx context.Context, h *host, flags serveFlags, bud
 		Hooks: worker.Hooks{
 			Describe: h.describe(flags.allowProcess),
 			Prepare:  h.prepare,
+			Output:   d.outputHook(),
 			Observe:  func(_ context.Context, e worker.Event) error { p.printServed(e); return nil },
 		},
 	})
@@ -152,6 +154,7 @@ func (p *program) serveQueue(ctx context.Context, h *host, flags serveFlags, bud
 		h.keepHouse(ctx)
 	}()
 	fmt.Fprintf(p.stdout, "serving %s with %d slots\n", h.flags.data, w.Stats().Slots)
+	defer d.start(ctx, live, h.running)()
 	err = w.Run(ctx)
 	<-housekeeping
 	return err
