@@ -146,7 +146,7 @@ func (c *crash) plan(kills int) []crashOrders {
 		o := crashOrders{crashSite: c.crashSite, Forever: true}
 		if i%6 != 5 {
 			at := i - i/6
-			o.Step, o.Hit = steps[at%len(steps)], 1+rand.IntN(3)
+			o.Step, o.Hit = steps[at%len(steps)], 1+rand.IntN(2)
 			if at/len(steps)%2 == 1 {
 				o.After = rand.N(2 * time.Millisecond)
 			}

@@ -246,9 +246,9 @@ func (c *crashChild) config(instance *container.Instance) (worker.Config, error)
 		Backoff: worker.Backoff{Base: time.Millisecond}, CancelPoll: 20 * time.Millisecond,
 		Stalls: 1 << 20, // here it is not the job that kills its worker
 		Hooks: worker.Hooks{
-			Pause:    c.pause,
-			Prepare:  c.prepare,
-			Notify:   func(_ context.Context, n worker.Notification) error { return appendLine(c.notices(), n.ID) },
+			Pause:   c.pause,
+			Prepare: c.prepare,
+			Notify:  func(_ context.Context, n worker.Notification) error { return appendLine(c.notices(), n.ID) },
 		},
 	}
 	config.SetStep(c.step)
