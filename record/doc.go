@@ -12,8 +12,9 @@
 // leaves the earlier record or the new one. Two things break that promise:
 // [Store.NoSync], and a folder that takes no second file (it is read-only or
 // full, or the name is too long), where the record is written in place, which
-// the log says (record_written_in_place). A record cut there reads as an
-// [UnparseableError], never as a wrong value. A network file system gives
+// the log says (record_written_in_place). Its first byte is then put right last,
+// so that a record cut there reads as an [UnparseableError], never as a wrong
+// value. A network file system gives
 // neither promise, and a host whose clock is more than five minutes wrong can
 // have its records taken for another job's.
 //

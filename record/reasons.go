@@ -7,8 +7,13 @@ import (
 	"github.com/edgehero/dispatch/exit"
 )
 
-// WorkerError is the reason of a failure that has no token of its own.
-const WorkerError exit.Reason = "worker-error"
+const (
+	// OperatorCancel is the reason of a run that somebody asked to be cancelled,
+	// which is what whoever asked is told.
+	OperatorCancel exit.Reason = "operator-cancel"
+	// WorkerError is the reason of a failure that has no token of its own.
+	WorkerError exit.Reason = "worker-error"
+)
 
 // meanings is the closed list of reasons, with one line each for operators.
 var meanings = map[exit.Reason]string{
@@ -42,7 +47,7 @@ var meanings = map[exit.Reason]string{
 	exit.AwaitingApproval:         "the run waits for an approval",
 	"runner-policy":               "the runner stopped by policy and gave no reason",
 	exit.OOMKilled:                "the run reached its memory limit and was killed",
-	"operator-cancel":             "somebody asked for the job to be cancelled",
+	OperatorCancel:                "somebody asked for the job to be cancelled",
 	"job-timeout":                 "the run reached its time limit",
 	"worker-abort":                "the worker stopped the run, most often because it was shutting down",
 	"job-image-missing":           "the job's image is not on this host",

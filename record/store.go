@@ -63,6 +63,11 @@ func (s *Store) log() *slog.Logger {
 // Write keeps a record in place of the job's earlier one. When it returns nil
 // the record outlives a crash of the machine, unless NoSync says otherwise. A
 // crash before that leaves the earlier record or this one, whole.
+//
+// After an error the earlier record still stands, with two exceptions: when the
+// sync of the folder failed, this one does, and a crash may bring the earlier one
+// back; when a write in place failed, what stands may be unparseable. Writing the
+// same record again is right after any error.
 func (s *Store) Write(r Record) error {
 	err := s.write(r)
 	if err != nil {
@@ -89,7 +94,7 @@ func (s *Store) write(r Record) error {
 		name = hashed
 	}
 	inPlace, err := atomicFile{s.Dir, name + jsonExt, !s.NoSync, s.faults}.write(line)
-	if inPlace != nil {
+	if inPlace != nil && err == nil {
 		s.log().Warn("record_written_in_place", "job", r.JobID, "code", code(inPlace))
 	}
 	return err
