@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -144,28 +146,69 @@ func (c FleetConfig) snapshot(answer []rueidis.RedisMessage) (Snapshot, error) {
 	if nowErr != nil || !ok || countErr != nil {
 		return Snapshot{}, errAnswer
 	}
-	rows := answer[2:]
-	s := Snapshot{At: time.UnixMilli(now), More: max(count-int64(len(rows)), 0)}
-	for i := range rows {
-		item, err := rows[i].ToArray()
-		if err != nil || len(item) != 3 {
-			return Snapshot{}, errAnswer
-		}
-		name, _ := item[0].ToString()
-		score, _ := item[1].ToString()
-		host, why := readHost(name, score, &item[2])
-		if why != "" {
-			s.Skipped = append(s.Skipped, Skipped{name, why})
-			c.Log.Warn("fleet_row_skipped", "host", strconv.QuoteToASCII(name), "why", why)
+	items := answer[2:]
+	s := Snapshot{At: time.UnixMilli(now), More: max(count-int64(len(items)), 0)}
+	for _, item := range readItems(items) {
+		if item.why != "" {
+			s.Skipped = append(s.Skipped, Skipped{item.name, item.why})
 			continue
 		}
-		host.Stale = host.Stale || host.At.Before(s.At.Add(-c.Fresh)) || host.At.After(s.At.Add(c.Fresh))
-		s.Hosts = append(s.Hosts, host)
+		h := item.host
+		h.Stale = h.Stale || h.At.Before(s.At.Add(-c.Fresh)) || h.At.After(s.At.Add(c.Fresh))
+		s.Hosts = append(s.Hosts, h)
 	}
+	c.logSkipped(s.Skipped)
 	return s, nil
 }
 
-// readHost reads one item of the answer; why says what is wrong with it.
+// maxLogged is how many rows a reading names in the log.
+const maxLogged = 20
+
+func (c FleetConfig) logSkipped(skipped []Skipped) {
+	for _, row := range skipped[:min(len(skipped), maxLogged)] {
+		c.Log.Warn("fleet_row_skipped", "host", strconv.QuoteToASCII(row.Name), "why", row.Why)
+	}
+	if n := len(skipped); n > maxLogged {
+		c.Log.Warn("fleet_rows_skipped", "rows", n)
+	}
+}
+
+// An item is what the script found of one host: the host, or why it is none.
+type item struct {
+	name string
+	host Host
+	why  string
+}
+
+// readItems reads the items of the answer, each processor its share: the lists of
+// jobs are most of the time that a fleet takes.
+func readItems(answer []rueidis.RedisMessage) []item {
+	items := make([]item, len(answer))
+	share := max(1, len(answer)/runtime.GOMAXPROCS(0)+1)
+	var all sync.WaitGroup
+	for from := 0; from < len(answer); from += share {
+		all.Go(func() {
+			for i := from; i < min(from+share, len(answer)); i++ {
+				items[i] = readItem(&answer[i])
+			}
+		})
+	}
+	all.Wait()
+	return items
+}
+
+func readItem(answer *rueidis.RedisMessage) item {
+	parts, err := answer.ToArray()
+	if err != nil || len(parts) != 3 {
+		return item{why: "its answer has another form"}
+	}
+	name, _ := parts[0].ToString()
+	score, _ := parts[1].ToString()
+	host, why := readHost(name, score, &parts[2])
+	return item{name, host, why}
+}
+
+// readHost reads one host of the answer; why says what is wrong with it.
 func readHost(name, score string, row *rueidis.RedisMessage) (h Host, why string) {
 	if why, err := row.ToString(); err == nil {
 		return Host{}, why
