@@ -41,7 +41,8 @@ type Hooks struct {
 	// tried again, three times in all, unless it hangs. After a crash the same notification may
 	// come again, with the same ID.
 	Notify func(ctx context.Context, n Notification) error
-	// Observe is told what becomes of jobs, in order for each job. While a call
+	// Observe is told what becomes of jobs, in order for each attempt: the next
+	// one may be picked up before it is told of a short retry. While a call
 	// hangs, further events are dropped and counted.
 	Observe func(ctx context.Context, e Event) error
 }
