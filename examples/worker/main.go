@@ -62,10 +62,12 @@ func commands() []command {
 		serveCommand,
 		enqueueCommand,
 		cancelCommand,
+		liveCommand,
 		runsCommand,
 		reportCommand,
 		explainCommand,
 		sizeCommand,
+		probeCommand,
 	}
 }
 
