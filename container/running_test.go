@@ -91,6 +91,11 @@ func TestRunEnds(t *testing.T) {
 			want:   Result{Code: -1, Detached: true, Orphan: true}, logged: "container_unanswered", short: shortAsk,
 		},
 		{
+			name:   "ended with a code that is none",
+			script: script{"run": {{CID: fakeID}}, "container inspect": {exited(-1)}},
+			want:   Result{Code: -1, Detached: true}, logged: "container_code_unknown",
+		},
+		{
 			name:   "id gone",
 			script: script{"run": {{CID: fakeID}}, "ps": unlisted, "container inspect": {unknownID}},
 			want:   Result{Code: -1, Detached: true}, logged: "container_vanished",

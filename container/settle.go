@@ -100,6 +100,12 @@ func (r *clientRun) ended(f found) {
 		r.result.Detached = true
 		return
 	}
+	if f.Code < 0 || f.Code > 255 {
+		// Podman says -1 when it has lost who watched the container.
+		r.result.Started, r.result.Detached = f.Started, true
+		r.note("container_code_unknown", "code", f.Code)
+		return
+	}
 	r.result.Started, r.result.Ended, r.result.Code = f.Started, f.Ended, f.Code
 	if f.Ended.Before(f.Started) {
 		// Docker notes the start of a short run once it has seen its end.
