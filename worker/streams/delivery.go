@@ -54,7 +54,7 @@ func (d *delivery) Extend(ctx context.Context) (cancel bool, err error) {
 
 func (d *delivery) Done(ctx context.Context, rec *record.Record) error {
 	answer := worker.CancelTooLate
-	if rec != nil && rec.Reason == "operator-cancel" {
+	if rec != nil && rec.Reason == record.OperatorCancel {
 		answer = worker.CancelStopped
 	}
 	return d.settle(ctx, ending{what: "done", word: string(answer), record: rec})

@@ -32,6 +32,8 @@
 //	P ended:ID        hash: how a job ended, for a while
 //	P runs:rec:ID     text: the job's record as other hosts may read it, for a while
 //	P fence           counter: the last fencing token
+//	P server          hash: which server answers, since when, and since when
+//	                  without a gap
 //
 // A pending entry of the group is a job's lease: extending it makes its idle
 // time 0, and XAUTOCLAIM gives it to another worker once that reaches the lease.
