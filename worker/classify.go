@@ -7,12 +7,13 @@ import (
 	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/exit"
 	"github.com/edgehero/dispatch/jobsize"
+	"github.com/edgehero/dispatch/record"
 )
 
 // The reasons that the worker itself gives. Those of a run that exited 0 or 2
 // come from its exit line.
 const (
-	reasonCancel        exit.Reason = "operator-cancel"
+	reasonCancel                    = record.OperatorCancel
 	reasonTimeout       exit.Reason = "job-timeout"
 	reasonAbort         exit.Reason = "worker-abort"
 	reasonOOM           exit.Reason = "oom-killed"

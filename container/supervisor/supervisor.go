@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/edgehero/dispatch/exit"
+	"golang.org/x/sys/unix"
 )
 
 // Exit codes of a run whose command never ran, as shells and container engines
@@ -89,6 +90,10 @@ func (c Config) Run() int {
 func (c Config) supervise(key exit.Key, events events) (ending, error) {
 	var alive <-chan struct{}
 	if c.AliveFD > 0 {
+		if readsEnd(c.AliveFD) {
+			// Another worker may have the job by now.
+			return ending{code: codeFailed}, errors.New("start the command: whoever asked for it is gone")
+		}
 		alive = watchAlive(c.AliveFD)
 	}
 	cmd, err := c.start(key)
@@ -175,6 +180,17 @@ var forwarded = []os.Signal{
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM,
 	syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU,
 	syscall.SIGIO, syscall.SIGWINCH,
+}
+
+// readsEnd reports whether fd, to which nobody writes, reads end of file.
+func readsEnd(fd int) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(poll, 0)
+		if err != unix.EINTR {
+			return n > 0
+		}
+	}
 }
 
 // watchAlive closes the channel once fd reads end of file. The command does not

@@ -431,6 +431,28 @@ func TestEndsWithItsParent(t *testing.T) {
 	wantGone(t, pid)
 }
 
+// Where whoever asked for a command is gone, another may have it run by now.
+func TestStartsNothingForOneThatIsGone(t *testing.T) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	key := exit.NewKey()
+	mark := filepath.Join(t.TempDir(), "mark")
+	r := &run{Cmd: self("supervise", "--key-stdin", "--alive-fd=3", "--", "touch", mark), t: t, key: key}
+	r.Stdin = strings.NewReader(key.Reveal() + "\n")
+	r.ExtraFiles = []*os.File{read}
+	r.begin()
+	read.Close()
+	if code, _, _ := r.end(); code != 125 {
+		t.Errorf("exit code = %d, want 125", code)
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stat = %v, want that the command never ran", err)
+	}
+}
+
 func TestExitFile(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(t.TempDir(), "other")

@@ -180,7 +180,7 @@ func (c *claim) answer(rec *record.Record) worker.CancelAnswer {
 	switch {
 	case c.name.cancel == "":
 		return ""
-	case rec != nil && rec.Reason == "operator-cancel":
+	case rec != nil && rec.Reason == record.OperatorCancel:
 		return worker.CancelStopped
 	}
 	return worker.CancelTooLate
