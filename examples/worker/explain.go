@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/edgehero/dispatch/container"
@@ -19,8 +20,10 @@ var explainCommand = command{
 	name:    "explain",
 	args:    "LOG",
 	summary: "show which exit line of a run log decides, and what the run comes to",
-	example: "  worker explain -container-exit 0 dispatch-data/logs/my-job.log",
-	run:     explain,
+	example: "  worker explain dispatch-data/logs/my-job.log\n" +
+		"  worker explain -container-exit 137 -memory-limit 512m -key-file key my-job.log\n" +
+		"  docker logs my-job 2>&1 | worker explain -container-exit 2 -json -",
+	run: explain,
 }
 
 // An explanation is the JSON form of what explain prints.
@@ -41,7 +44,7 @@ type candidate struct {
 type field struct {
 	Name string `json:"name"`
 	Kept bool   `json:"kept"`
-	Why  string `json:"why,omitempty"` // why a value was dropped
+	Why  string `json:"why,omitempty"` // why a value was dropped, "" when the line has none
 }
 
 type classified struct {
@@ -50,6 +53,7 @@ type classified struct {
 	Why         exit.Word    `json:"why"`
 	Retry       bool         `json:"retry"`
 	CostTrusted bool         `json:"costTrusted"`
+	Rule        string       `json:"rule"` // which rule decided, in words
 }
 
 func explain(_ context.Context, p *program, args []string) error {
@@ -86,7 +90,7 @@ func explain(_ context.Context, p *program, args []string) error {
 	if *code >= 0 {
 		result.Line, result.Auth = e.Line, e.Auth
 		o := worker.Classify(result)
-		out.Run = &classified{o.Class, o.Reason, o.Why, o.Retry, o.CostTrusted}
+		out.Run = &classified{o.Class, o.Reason, o.Why, o.Retry, o.CostTrusted, o.Rule}
 	}
 	if *asJSON {
 		return p.printJSON(out)
@@ -150,10 +154,9 @@ func (p *program) readTail(name string) ([]byte, error) {
 }
 
 func (e explanation) print(w io.Writer) error {
-	switch e.Auth {
-	case exit.Unchecked:
+	if e.Auth == exit.Unchecked {
 		fmt.Fprintln(w, "signature: not checked (no -key-file)")
-	default:
+	} else {
 		fmt.Fprintf(w, "signature: %s\n", e.Auth)
 	}
 	if len(e.Candidates) == 0 {
@@ -163,18 +166,46 @@ func (e explanation) print(w io.Writer) error {
 	for _, c := range e.Candidates {
 		fmt.Fprintf(t, "line %d\t%s\t%s\n", c.Line, c.Finding, c.Text)
 	}
+	if len(e.Candidates) > 0 && e.Line == nil {
+		fmt.Fprint(t, "decisive\tnone of them\n")
+	}
+	var absent []string
 	for _, f := range e.Fields {
 		switch {
 		case f.Kept:
 			fmt.Fprintf(t, "field %s\tkept\n", f.Name)
 		case f.Why != "":
 			fmt.Fprintf(t, "field %s\tdropped: %s\n", f.Name, f.Why)
+		default:
+			absent = append(absent, f.Name)
 		}
 	}
-	if r := e.Run; r != nil {
-		fmt.Fprintf(t, "outcome\t%s\t%s\n", r.Class, orDash(string(r.Reason)))
+	if err := t.Flush(); err != nil {
+		return err
 	}
-	return t.Flush()
+	if len(absent) > 0 {
+		fmt.Fprintf(w, "not in the line: %s\n", strings.Join(absent, ", "))
+	}
+	return e.Run.print(w)
+}
+
+// print says what the run comes to, nothing where that was not asked for.
+func (c *classified) print(w io.Writer) error {
+	if c == nil {
+		_, err := fmt.Fprintln(w, "outcome: not asked for (no -container-exit)")
+		return err
+	}
+	trust := "not to be settled with: the line does not claim the real exit code"
+	if c.CostTrusted {
+		trust = "trusted: the line claims the real exit code"
+	}
+	retry := "no"
+	if c.Retry {
+		retry = "yes, while attempts are left"
+	}
+	_, err := fmt.Fprintf(w, "outcome: %s\nreason:  %s\nwhy:     %s\nrule:    %s\nretry:   %s\ncost:    %s\n",
+		c.Class, orDash(string(c.Reason)), orDash(string(c.Why)), c.Rule, retry, trust)
+	return err
 }
 
 func orDash(s string) string {

@@ -26,7 +26,7 @@ func TestProbed(t *testing.T) {
 	if err := out.print(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"isolation ", "  CapBnd      fail", "1\uFFFD[7m", "  pids.max    not read back      -         64\n", "\n  no nc\n", "docker: 2 of 4 properties hold\n"} {
+	for _, want := range []string{"isolation ", "  CapBnd      fail", "1\uFFFD[7m", "  pids.max    not read back      -      64\n", "\n  no nc\n", "docker: 2 of 4 properties hold\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("the table lacks %q:\n%s", want, text.String())
 		}
