@@ -32,6 +32,9 @@ const (
 	maxBytes = 64 << 20
 )
 
+// ErrConfig says that a [FleetConfig] is wrong: no server was asked.
+var ErrConfig = errors.New("bad config")
+
 // A FleetConfig says how a fleet is read.
 type FleetConfig struct {
 	// Prefix begins every key, as in the publishers' Config. Defaults to
@@ -86,7 +89,7 @@ type Skipped struct {
 // else meanwhile, some milliseconds for a thousand hosts.
 //
 // A row that can't be read is left out, logged and named in the snapshot. The
-// error is the server's alone.
+// error is the server's, or is [ErrConfig].
 func Fleet(ctx context.Context, client rueidis.Client, config FleetConfig) (Snapshot, error) {
 	s, err := readFleet(ctx, client, config)
 	if err != nil {
@@ -98,11 +101,11 @@ func Fleet(ctx context.Context, client rueidis.Client, config FleetConfig) (Snap
 func readFleet(ctx context.Context, client rueidis.Client, config FleetConfig) (Snapshot, error) {
 	config, err := config.check()
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	keys, err := newKeys(config.Prefix)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	answer, err := fleetScript.Exec(ctx, client, []string{keys.hosts()}, []string{
 		keys.rows(), strconv.FormatInt(config.Dead.Milliseconds(), 10),

@@ -2,6 +2,7 @@ package redisrow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -206,7 +207,7 @@ func TestFleetConfigRefuses(t *testing.T) {
 		"Dead":   {Fresh: time.Minute, Dead: time.Second},
 	} {
 		s, err := Fleet(t.Context(), nil, config)
-		if !cmp.Equal(s, Snapshot{}) || err == nil || !strings.Contains(err.Error(), ": "+field+": ") {
+		if !cmp.Equal(s, Snapshot{}) || !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), ": "+field+": ") {
 			t.Errorf("Fleet(%s wrong) = %+v, %v, want an error that names it", field, s, err)
 		}
 	}
