@@ -52,7 +52,7 @@ type bounds struct {
 
 var defaultBounds = bounds{
 	call:  30 * time.Second,
-	kill:  20 * time.Second,
+	kill:  30 * time.Second,
 	ask:   30 * time.Second,
 	gone:  30 * time.Second,
 	pipe:  5 * time.Second,

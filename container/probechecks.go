@@ -83,9 +83,13 @@ func (p probe) findings(out string) []cgroup.Finding {
 }
 
 // runtimeMounts are the mount points that runtimes make by themselves, and
-// folders below which all are theirs.
+// folders below which all are theirs. Podman mounts passwd and group for a user
+// that the image does not know.
 var (
-	runtimeMounts  = []string{"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/run/.containerenv", "/run/secrets"}
+	runtimeMounts = []string{
+		"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/etc/passwd", "/etc/group",
+		"/run/.containerenv", "/run/secrets",
+	}
 	runtimeFolders = []string{"/proc", "/dev", "/sys"}
 )
 
