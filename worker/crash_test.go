@@ -49,7 +49,7 @@ func TestCrash(t *testing.T) { testCrash(t, crashSite{}, crashKills(t)*3/4) }
 
 // The others are of workers with jobs that are processes.
 func TestCrashProcess(t *testing.T) {
-	testCrash(t, crashSite{Supervisor: lab.Supervisor(t)}, crashKills(t)/4)
+	testCrash(t, crashSite{Supervisor: []string{lab.Supervisor(t)}}, crashKills(t)/4)
 }
 
 // siteKills bounds the kills of one site, whose records are all looked at after

@@ -46,7 +46,7 @@ type crashSite struct {
 	// Supervisor, when set, is the program under which the jobs run as real
 	// processes, in leaves of Parent where that is not empty. Otherwise they run
 	// in the worker.
-	Supervisor string
+	Supervisor []string
 	Parent     string
 }
 
@@ -252,14 +252,14 @@ func (c *crashChild) config(instance *container.Instance) (worker.Config, error)
 		},
 	}
 	config.SetStep(c.step)
-	if c.Supervisor == "" {
+	if len(c.Supervisor) == 0 {
 		config.Runtime = crashRuntime{c}
 		return config, nil
 	}
 	var err error
 	config.Hooks.Output = func(context.Context, worker.Pickup, []byte) error { c.step("running"); return nil }
 	config.Runtime, err = container.NewProcess(container.ProcessConfig{
-		Supervisor: []string{c.Supervisor}, Instance: instance, CgroupParent: c.Parent, Grace: time.Second,
+		Supervisor: c.Supervisor, Instance: instance, CgroupParent: c.Parent, Grace: time.Second,
 	})
 	return config, err
 }
