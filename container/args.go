@@ -80,10 +80,10 @@ type launch struct {
 	input bool // something goes in, a key or the job's input
 }
 
-// CommandLine returns the command line of the Spec in a dialect, less what belongs
+// Command returns the command line of the Spec in a dialect, less what belongs
 // to one start alone: the files of that start and whether anything goes in. It
 // returns ErrSpec when the Spec asks for what no run may have.
-func (s Spec) CommandLine(d Dialect) (Command, error) {
+func (s Spec) Command(d Dialect) (Command, error) {
 	return s.commandLine(d, launch{})
 }
 
@@ -211,13 +211,13 @@ func streamFlags(l launch) []string {
 // args returns what the entrypoint gets.
 func (s Spec) args(l launch) []string {
 	if len(s.Supervisor) == 0 {
-		return s.Command
+		return s.Args
 	}
 	exitFile := ""
 	if l.files.exit != "" {
 		exitFile = ExitFile
 	}
-	return append(s.supervisorArgs(l.key, exitFile), s.Command...)
+	return append(s.supervisorArgs(l.key, exitFile), s.Args...)
 }
 
 // supervisorArgs returns the arguments of the Spec's own supervisor up to the

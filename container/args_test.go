@@ -21,7 +21,7 @@ func fullSpec() Spec {
 	return Spec{
 		Name:     "dispatch-abc-2-def",
 		Image:    "sha256:0123",
-		Command:  []string{"run", "--memory=1m", "it"},
+		Args:     []string{"run", "--memory=1m", "it"},
 		Job:      "repo:7",
 		Attempt:  2,
 		Instance: "0123456789ab",
@@ -46,7 +46,7 @@ func fullSpec() Spec {
 	}
 }
 
-func TestCommandLineWhole(t *testing.T) {
+func TestCommandWhole(t *testing.T) {
 	files := runFiles{folder: "/f", cid: "/f/cid", env: "/f/env", exit: "/f/exit"}
 	got, err := fullSpec().commandLine(dockerV2, launch{nonce: "9", files: files, key: true, input: true})
 	if err != nil {
@@ -112,7 +112,7 @@ func TestCommandLineWhole(t *testing.T) {
 }
 
 // Each row changes one thing and names the flags that then appear and vanish.
-func TestCommandLineFlagByFlag(t *testing.T) {
+func TestCommandFlagByFlag(t *testing.T) {
 	tests := []struct {
 		name    string
 		dialect Dialect
@@ -182,14 +182,14 @@ func countOf(flags []string, match func(string) bool) int {
 	return n
 }
 
-func TestCommandLineAlwaysOn(t *testing.T) {
+func TestCommandAlwaysOn(t *testing.T) {
 	always := []string{
 		"--pull=never", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--ulimit=core=0", "--init=false",
 		"--stop-signal=SIGTERM", "--no-healthcheck", "--log-driver=none", "--sig-proxy=false",
 	}
 	for _, dialect := range []Dialect{dockerV1, dockerV2, podmanV2} {
 		for _, spec := range []Spec{smallSpec("image"), fullSpec()} {
-			command, err := spec.CommandLine(dialect)
+			command, err := spec.Command(dialect)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestCommandLineAlwaysOn(t *testing.T) {
 	}
 }
 
-func TestCommandLineRefuses(t *testing.T) {
+func TestCommandRefuses(t *testing.T) {
 	tests := []struct {
 		names  string // what the error has to name
 		change func(*Spec)
@@ -213,7 +213,7 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"name", func(s *Spec) { s.Name = "-x" }},
 		{"dispatch.job", func(s *Spec) { s.Job = "a\nb" }},
 		{"dispatch.host", func(s *Spec) { s.Host = "a\xff" }},
-		{"NUL", func(s *Spec) { s.Command = []string{"a\x00b"} }},
+		{"NUL", func(s *Spec) { s.Args = []string{"a\x00b"} }},
 		{"5 MiB", func(s *Spec) { s.Size.Mem = 5 }},
 		{"CPU", func(s *Spec) { s.Size.CPU = 0 }},
 		{"shares of 1", func(s *Spec) { s.Shares = 1 }},
@@ -254,20 +254,20 @@ func TestCommandLineRefuses(t *testing.T) {
 		{"dns=1", func(s *Spec) { s.ExtraFlags = []string{"dns=1"} }},
 		{"--cap-add=ALL", func(s *Spec) { s.ExtraFlags = []string{"--cap-add=ALL"} }},
 		{"deadline", func(s *Spec) { s.Deadline = time.Second }},
-		{"supervisor path", func(s *Spec) { s.Supervisor, s.Command = []string{"worker"}, []string{"a"} }},
+		{"supervisor path", func(s *Spec) { s.Supervisor, s.Args = []string{"worker"}, []string{"a"} }},
 		{"no command", func(s *Spec) { s.Supervisor = []string{"/worker"} }},
-		{"entrypoint", func(s *Spec) { s.Supervisor, s.Command, s.Entrypoint = []string{"/worker"}, []string{"a"}, "/b" }},
+		{"entrypoint", func(s *Spec) { s.Supervisor, s.Args, s.Entrypoint = []string{"/worker"}, []string{"a"}, "/b" }},
 		{`"LD_PRELOAD"`, func(s *Spec) { s.Env = map[string]string{"A": "b", "LD_PRELOAD": "marked\nvalue"} }},
 	}
 	for _, test := range tests {
 		spec := smallSpec("image")
 		test.change(&spec)
-		command, err := spec.CommandLine(dockerV1)
+		command, err := spec.Command(dockerV1)
 		if err == nil || !strings.Contains(err.Error(), test.names) {
-			t.Errorf("CommandLine = %v, want an error that names %q", err, test.names)
+			t.Errorf("Command = %v, want an error that names %q", err, test.names)
 		}
 		if command.Image != "" || command.Flags != nil || command.Args != nil {
-			t.Errorf("CommandLine = %+v beside an error", command)
+			t.Errorf("Command = %+v beside an error", command)
 		}
 		if err != nil && strings.Contains(err.Error(), "marked") {
 			t.Errorf("the error shows a value: %v", err)
@@ -275,8 +275,8 @@ func TestCommandLineRefuses(t *testing.T) {
 	}
 	spec := smallSpec("image")
 	spec.CgroupParent = "jobs"
-	if _, err := spec.CommandLine(podmanV2); err == nil || !strings.Contains(err.Error(), ".slice") {
-		t.Errorf("CommandLine under systemd = %v, want an error that names .slice", err)
+	if _, err := spec.Command(podmanV2); err == nil || !strings.Contains(err.Error(), ".slice") {
+		t.Errorf("Command under systemd = %v, want an error that names .slice", err)
 	}
 }
 
@@ -313,7 +313,7 @@ func TestMemoryLimit(t *testing.T) {
 	for _, mem := range []jobsize.MiB{6, 64, 1000, 4096, 1 << 20} {
 		spec := smallSpec("image")
 		spec.Size.Mem = mem
-		c, err := spec.CommandLine(dockerV1)
+		c, err := spec.Command(dockerV1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ import (
 // fewer tasks not even a supervisor starts.
 const (
 	minMemory jobsize.MiB = 6
-	minPIDs               = 16
+	minPIDs   int64       = 16
 )
 
 // maxID is the highest uid or gid.
@@ -86,7 +86,7 @@ func (s Spec) checkImage() error {
 	case strings.HasPrefix(s.Image, "-") || !plainText(s.Image) || strings.ContainsAny(s.Image, " \t"):
 		return fmt.Errorf("image %.80q is no reference or id", s.Image)
 	}
-	for _, arg := range append([]string{s.Entrypoint, s.Workdir}, s.Command...) {
+	for _, arg := range append([]string{s.Entrypoint, s.Workdir}, s.Args...) {
 		if strings.Contains(arg, "\x00") {
 			return errors.New("an argument of the command holds a NUL, which no program can be given")
 		}
@@ -195,7 +195,7 @@ func (s Spec) checkSupervisor() error {
 	switch {
 	case s.Entrypoint != "":
 		return errors.New("an entrypoint and a supervisor are given: the supervisor is the entrypoint")
-	case len(s.Command) == 0:
+	case len(s.Args) == 0:
 		return errors.New("no command is given, which a supervisor needs")
 	case s.Deadline < 0:
 		return fmt.Errorf("deadline %v is negative", s.Deadline)

@@ -57,7 +57,7 @@ func newTestInstance(t testing.TB, folder string) *Instance {
 func smallSpec(image string, command ...string) Spec {
 	return Spec{
 		Image:   image,
-		Command: command,
+		Args:    command,
 		Job:     "job-1",
 		Attempt: 1,
 		Size:    jobsize.Size{Mem: 64, CPU: 50},
@@ -174,7 +174,7 @@ func TestDockerSecondChannel(t *testing.T) {
 	spec = smallSpec(lab.Image(t, "docker"), "-c", "exec /run/dispatch-supervisor --key-stdin --exit-file="+ExitFile+" -- sh -c 'exit 5' >/dev/null")
 	spec.Entrypoint = "/bin/sh"
 	spec.Mounts = []Mount{{Source: lab.Supervisor(t), Target: "/bin/other-supervisor"}}
-	spec.Command[1] = strings.Replace(spec.Command[1], "/run/dispatch-supervisor", "/bin/other-supervisor", 1)
+	spec.Args[1] = strings.Replace(spec.Args[1], "/run/dispatch-supervisor", "/bin/other-supervisor", 1)
 	got, err = d.Run(t.Context(), spec, IO{Key: exit.NewKey()})
 	if err != nil || got.Code != 5 || got.Auth != exit.Verified || !got.SecondChannel || *got.Line.Code != 5 {
 		t.Errorf("Run = %+v, %v, want a verified line by the second channel", got, err)

@@ -144,7 +144,7 @@ func (p probe) shell(ctx context.Context, script string, change ...func(*Spec)) 
 func (p probe) script(script string, change ...func(*Spec)) Spec {
 	spec := p.spec
 	spec.Name = NewName(p.config.Prefix+"probe-", "probe", 1)
-	spec.Entrypoint, spec.Command = "sh", []string{"-c", script}
+	spec.Entrypoint, spec.Args = "sh", []string{"-c", script}
 	for _, f := range change {
 		f(&spec)
 	}

@@ -171,7 +171,7 @@ func TestProcessForkBomb(t *testing.T) {
 			cancel(ErrTimeout)
 		}()
 		log := &logBuffer{awaited: "\n", found: started}
-		spec.Command[2] = "echo started; " + shell
+		spec.Args[2] = "echo started; " + shell
 		result, err := p.Run(ctx, spec, IO{Key: exit.NewKey(), Log: log})
 		if err != nil {
 			t.Fatal(err)

@@ -254,7 +254,7 @@ func TestProcessRefuses(t *testing.T) {
 		is     error
 	}{
 		{"an image", func(s *Spec) { s.Image = "busybox" }, "busybox", ErrImageMissing},
-		{"no command", func(s *Spec) { s.Command = nil }, "no command", nil},
+		{"no command", func(s *Spec) { s.Args = nil }, "no command", nil},
 		{"an extra flag", func(s *Spec) { s.ExtraFlags = []string{"--dns=1.1.1.1"} }, "--dns", nil},
 		{"a mount elsewhere", func(s *Spec) { s.Mounts = []Mount{{Source: folder, Target: "/workspace"}} }, "/workspace", nil},
 		{"a mount of nothing", func(s *Spec) { s.Mounts = []Mount{{Source: "/no/such", Target: "/no/such"}} }, "/no/such", nil},
@@ -435,9 +435,12 @@ func killWorker(t *testing.T, folder, parent string, job ...string) int {
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
 	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
 	var pid int
 	if _, err := fmt.Sscanf(line, "here %d\n", &pid); err != nil {
-		t.Fatalf("the worker's first line is %q (%v)", line, err)
+		t.Fatalf("the worker's first line is %q: %v", line, err)
 	}
 	return pid
 }

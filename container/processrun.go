@@ -81,7 +81,7 @@ func (run *processRun) command() error {
 	if run.parent == nil {
 		spec.Supervisor = append(spec.Supervisor, "--shared-cgroup")
 	}
-	args := append(spec.supervisorArgs(!run.in.Key.IsZero(), ""), spec.Command...)
+	args := append(spec.supervisorArgs(!run.in.Key.IsZero(), ""), spec.Args...)
 	cmd := exec.Command(spec.Supervisor[0], args...)
 	cmd.Env = processEnv(spec.Env)
 	cmd.Dir = "/"

@@ -116,7 +116,7 @@ func (r *clientRun) prepare(ctx context.Context) error {
 	}
 	key := !r.in.Key.IsZero()
 	// Built once without its files: a Spec that is refused makes none.
-	if _, err := r.spec.CommandLine(facts.Dialect()); err != nil {
+	if _, err := r.spec.Command(facts.Dialect()); err != nil {
 		return err
 	}
 	if r.files, err = r.config.Instance.newRunFiles(r.nonce, env, key); err != nil {

@@ -25,9 +25,9 @@ type Spec struct {
 	// Entrypoint replaces the image's entrypoint. Defaults to the image's. It
 	// can't stand beside Supervisor.
 	Entrypoint string
-	// Command is the program and its arguments. Defaults to the image's, which
+	// Args is the program and its arguments. Defaults to the image's, which
 	// it has to name where Supervisor is set.
-	Command []string
+	Args []string
 	// Job and Attempt name the run, in the container's name and labels.
 	Job     string
 	Attempt int

@@ -19,7 +19,7 @@ func TestLiveProcessWeights(t *testing.T) {
 	for _, cpus := range sizes {
 		jobs = append(jobs, houseJob{
 			name: cpus + " CPUs",
-			spec: container.Spec{Command: []string{"sh", "-c", `cat "/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/cpu.weight"`}},
+			spec: container.Spec{Args: []string{"sh", "-c", `cat "/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/cpu.weight"`}},
 			size: jobsize.Request{CPUs: cpus, Memory: "64m"}, want: goesWell,
 			check: func(t *testing.T, j *houseJob) {
 				size, err := jobsize.Resolve(jobsize.Request{CPUs: cpus}, jobsize.Request{})

@@ -284,7 +284,7 @@ func (c *crashChild) prepare(_ context.Context, p worker.Pickup) (made worker.Pr
 	if p.Job.Name == "lasts" {
 		sleep = "0.05"
 	}
-	made.Spec = container.Spec{Command: []string{
+	made.Spec = container.Spec{Args: []string{
 		"/bin/sh", "-c", crashScript,
 		fmt.Sprint(p.Job.ID, " ", p.Attempt), c.ledger(), sleep, strconv.Itoa(crashCode(p.Job.Name, p.Attempt)),
 	}, Size: jobsize.Size{Mem: 64, CPU: 25}}
@@ -307,7 +307,7 @@ func (r crashRuntime) List(context.Context, container.Labels) ([]container.State
 
 func (r crashRuntime) Run(_ context.Context, spec container.Spec, _ container.IO) (container.Result, error) {
 	started := time.Now()
-	args := spec.Command[3:]
+	args := spec.Args[3:]
 	if err := appendLine(args[1], args[0]); err != nil {
 		return container.Result{}, err
 	}

@@ -33,11 +33,11 @@ func TestHouseDocker(t *testing.T) {
 	image, supervised, self := lab.Image(t, "docker"), lab.SupervisedImage(t, "docker"), staticSelf(t)
 	v := venue{
 		spec: func(command ...string) container.Spec {
-			return container.Spec{Image: supervised, Command: command}
+			return container.Spec{Image: supervised, Args: command}
 		},
 		runner: func(args ...string) container.Spec {
 			return container.Spec{
-				Image: image, Supervisor: []string{self, "supervise"}, Command: append([]string{"/runner"}, args...),
+				Image: image, Supervisor: []string{self, "supervise"}, Args: append([]string{"/runner"}, args...),
 				Mounts: []container.Mount{{Source: self, Target: "/runner"}},
 			}
 		},
@@ -50,7 +50,7 @@ func TestHouseDocker(t *testing.T) {
 	jobs := append(mainJobs(t, v), houseJob{name: "200 MB under 64 MiB", spec: v.spec(growing...), want: memoryKill(facts)})
 	// Its mount is read-only, also for the tree's owner, and its network is gone
 	// with it.
-	jobs[0].spec.Command[2] = `touch "$0/made" 2>/dev/null && echo made; ` + jobs[0].spec.Command[2]
+	jobs[0].spec.Args[2] = `touch "$0/made" 2>/dev/null && echo made; ` + jobs[0].spec.Args[2]
 	jobs[0].spec.Network = container.NetworkPrivate
 	h.run(jobs...)
 }
@@ -62,7 +62,7 @@ func TestHouseDockerMissingImage(t *testing.T) {
 	h := newDockerHouse(t)
 	h.run(houseJob{
 		name: "missing image",
-		spec: container.Spec{Image: "dispatch-lab-absent:none", Command: []string{"true"}, Env: map[string]string{"A": "b"}},
+		spec: container.Spec{Image: "dispatch-lab-absent:none", Args: []string{"true"}, Env: map[string]string{"A": "b"}},
 		want: imageMissing,
 	})
 	if !h.log.has("image_missing") {
@@ -75,7 +75,7 @@ func TestHouseDockerNotRunning(t *testing.T) {
 	h := newDockerHouse(t, func(c *container.DockerConfig) { c.Daemon = "unix://" + t.TempDir() + "/docker.sock" })
 	h.run(houseJob{
 		name: "no daemon",
-		spec: container.Spec{Image: "dispatch-lab-absent:none", Command: []string{"true"}, Env: map[string]string{"A": "b"}},
+		spec: container.Spec{Image: "dispatch-lab-absent:none", Args: []string{"true"}, Env: map[string]string{"A": "b"}},
 		want: fails("container-never-started", noCode, ""),
 	})
 }

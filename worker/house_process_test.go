@@ -37,9 +37,9 @@ func selfPath(t *testing.T) string {
 // Without a container the same jobs end in the same records.
 func TestHouseProcess(t *testing.T) {
 	v := venue{
-		spec: func(command ...string) container.Spec { return container.Spec{Command: command} },
+		spec: func(command ...string) container.Spec { return container.Spec{Args: command} },
 		runner: func(args ...string) container.Spec {
-			return container.Spec{Command: append([]string{selfPath(t)}, args...)}
+			return container.Spec{Args: append([]string{selfPath(t)}, args...)}
 		},
 	}
 	newProcessHouse(t, "").run(mainJobs(t, v)...)
@@ -48,6 +48,6 @@ func TestHouseProcess(t *testing.T) {
 // A job that was meant for a container never runs without one.
 func TestHouseProcessWithImage(t *testing.T) {
 	newProcessHouse(t, "").run(houseJob{
-		name: "image", spec: container.Spec{Image: "busybox:latest", Command: []string{"true"}}, want: imageMissing,
+		name: "image", spec: container.Spec{Image: "busybox:latest", Args: []string{"true"}}, want: imageMissing,
 	})
 }

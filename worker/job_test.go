@@ -426,7 +426,7 @@ func TestSpec(t *testing.T) {
 			describes(worker.Description{Image: "image"}, nil),
 			prepares(worker.Preparation{Spec: container.Spec{
 				Image: "other", Job: "other", Attempt: 9, Instance: "other", Host: "other",
-				Size: jobsize.Size{Mem: 1}, CPUs: jobsize.Off(), Command: []string{"true"},
+				Size: jobsize.Size{Mem: 1}, CPUs: jobsize.Off(), Args: []string{"true"},
 			}}, nil),
 			func(b *bench, c *worker.Config) {
 				c.Instance = "instance-1"
@@ -444,7 +444,7 @@ func TestSpec(t *testing.T) {
 		}
 		want := container.Spec{
 			Name: got.Name, Image: "image", Job: "job", Attempt: 1, Instance: "instance-1", Host: "host-1",
-			Size: jobsize.Size{Mem: 256, CPU: 50, Source: jobsize.FromProject}, CPUs: jobsize.Known(375), Command: []string{"true"},
+			Size: jobsize.Size{Mem: 256, CPU: 50, Source: jobsize.FromProject}, CPUs: jobsize.Known(375), Args: []string{"true"},
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(jobsize.Limit{})); diff != "" {
 			t.Errorf("Spec: %s (-want +got)", diff)

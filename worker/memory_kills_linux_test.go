@@ -160,7 +160,7 @@ func TestLiveProcessMemoryKills(t *testing.T) {
 	parent := lab.CgroupParent(t)
 	testMemoryKills(t, parent,
 		func(t *testing.T) *house { return newProcessHouse(t, parent) },
-		func(command ...string) container.Spec { return container.Spec{Command: command} })
+		func(command ...string) container.Spec { return container.Spec{Args: command} })
 }
 
 func TestLiveDockerMemoryKills(t *testing.T) {
@@ -171,7 +171,7 @@ func TestLiveDockerMemoryKills(t *testing.T) {
 		func(t *testing.T) *house { return newDockerHouse(t) },
 		func(command ...string) container.Spec {
 			return container.Spec{
-				Image: image, Supervisor: []string{self, "supervise"}, Command: command, CgroupParent: filepath.Base(parent),
+				Image: image, Supervisor: []string{self, "supervise"}, Args: command, CgroupParent: filepath.Base(parent),
 			}
 		})
 }

@@ -89,7 +89,7 @@ func prepare(_ context.Context, p worker.Pickup) (worker.Preparation, error) {
 	if err := json.Unmarshal(p.Job.Data, &j); err != nil || len(j.Command) == 0 {
 		return worker.Preparation{}, &worker.Refusal{Reason: "prepare-refused", Why: "no-command"}
 	}
-	return worker.Preparation{Spec: container.Spec{Command: j.Command, PlainCommand: true}}, nil
+	return worker.Preparation{Spec: container.Spec{Args: j.Command, PlainCommand: true}}, nil
 }
 
 func (p *plane) handler() http.Handler {

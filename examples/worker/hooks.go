@@ -48,7 +48,7 @@ func (h *host) prepare(_ context.Context, p worker.Pickup) (worker.Preparation, 
 		return worker.Preparation{}, &worker.Refusal{Reason: "prepare-refused", Why: "job-file-bad"}
 	}
 	spec := container.Spec{
-		Command: file.Command, Env: file.Env, User: file.User, Network: file.Network, PlainCommand: !file.Runner,
+		Args: file.Command, Env: file.Env, User: file.User, Network: file.Network, PlainCommand: !file.Runner,
 	}
 	switch {
 	case file.Image == "":

@@ -50,7 +50,7 @@ func size(_ context.Context, p *program, args []string) error {
 		limit = jobsize.Known(int64(c))
 	}
 	spec := container.Spec{Image: "IMAGE", Job: "JOB", Attempt: 1, Size: s, CPUs: limit}
-	command, err := spec.CommandLine(container.Dialect{CgroupV2: true})
+	command, err := spec.Command(container.Dialect{CgroupV2: true})
 	if err != nil {
 		return fmt.Errorf("building the command line: %w", err)
 	}
