@@ -66,7 +66,9 @@ func (d *dockerDaemon) run(t *testing.T, name string, args ...string) (cmd *exec
 	defer log.Close()
 	cmd = exec.Command(name, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// In a network namespace of its own: a dockerd without a bridge removes the
+	// one that another daemon of this host uses.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Cloneflags: syscall.CLONE_NEWNET}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
