@@ -82,8 +82,8 @@ func (c *client) stopAndRemove(ctx context.Context, f found) error {
 
 // stop ends a container's processes: SIGTERM, the grace, SIGKILL. It returns nil
 // once the runtime says that none runs.
-func (c *client) stop(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Grace+c.bounds.kill)
+func (c *client) stop(caller context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(caller, c.config.Grace+c.bounds.kill)
 	defer cancel()
 	f, err := c.byID(ctx, id)
 	if errors.Is(err, errGone) || err == nil && !f.Running {
@@ -94,7 +94,9 @@ func (c *client) stop(ctx context.Context, id string) error {
 	// some versions and none for others. Only its state counts.
 	_, _ = c.callFor(ctx, c.config.Grace, "stop", "--time="+strconv.Itoa(grace), id)
 	for {
-		f, err = c.byID(ctx, id)
+		// Asked once more when the time is up, in time of its own: what a slow
+		// daemon has stopped is no orphan.
+		f, err = c.byID(caller, id)
 		if errors.Is(err, errGone) || err == nil && !f.Running {
 			return nil
 		}
