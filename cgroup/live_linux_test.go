@@ -312,13 +312,18 @@ func TestLiveWeights(t *testing.T) {
 		}
 	}
 	before := await(1_000_000)
-	after := await(before[0] + before[1] + 6_000_000)
-	got := float64(after[1]-before[1]) / float64(after[0]-before[0])
 	want := weight(leaves[1]) / weight(leaves[0])
-	t.Logf("jobs of 1 and 3 CPUs shared the processor 1 : %.3f, weights %.3f", got, want)
-	if got < want*0.9 || got > want*1.1 {
-		t.Errorf("jobs of 1 and 3 CPUs shared the processor 1 : %.3f, want 1 : %.3f within 10 %%", got, want)
+	// A VM whose host is busy stands still in between, which distorts a window.
+	for range 5 {
+		after := await(before[0] + before[1] + 6_000_000)
+		got := float64(after[1]-before[1]) / float64(after[0]-before[0])
+		t.Logf("jobs of 1 and 3 CPUs shared the processor 1 : %.3f, weights %.3f", got, want)
+		if got >= want*0.9 && got <= want*1.1 {
+			return
+		}
+		before = after
 	}
+	t.Errorf("jobs of 1 and 3 CPUs never shared the processor 1 : %.3f within 10 %%", want)
 }
 
 // A worker that was killed leaves its job running; whoever takes its instance
