@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var flagLine = regexp.MustCompile(`(?m)^  (-[a-z-]+)`)
+
+// Everything that an operator can type, read or branch on stands in
+// docs/operating.md.
+func TestOperatingIsWhole(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, c := range commands() {
+		var help strings.Builder
+		p := &program{command: c, stdout: &help, stderr: io.Discard, getenv: func(string) string { return "" }}
+		if err := c.run(context.Background(), p, []string{"-h"}); err != flag.ErrHelp {
+			t.Errorf("%s -h: %v, want the help", c.name, err)
+		}
+		if !strings.Contains(help.String(), "\nexample:\n  worker "+c.name) && !strings.Contains(help.String(), "worker "+c.name+" ") {
+			t.Errorf("%s -h has no example", c.name)
+		}
+		found := flagLine.FindAllStringSubmatch(help.String(), -1)
+		if len(found) == 0 {
+			t.Errorf("%s -h lists no flag", c.name)
+		}
+		for _, match := range found {
+			row := regexp.MustCompile("(?m)^\\| .*`" + match[1] + "`.*\\| .*\\b(" + c.name + "|all)\\b.* \\|")
+			if !row.MatchString(page) {
+				t.Errorf("docs/operating.md has no row for the flag %s of %s", match[1], c.name)
+			}
+		}
+	}
+	for code := exitOK; code <= exitUnavailable; code++ {
+		if !strings.Contains(page, fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("docs/operating.md has no row for exit code %d", code)
+		}
+	}
+	_, jsons, _ := strings.Cut(page, "\n## JSON\n")
+	for _, v := range []any{enqueued{}, cancelled{}, runList{}, explanation{}, sizing{}, probed{}, liveFleet{}} {
+		for _, member := range members(reflect.TypeOf(v)) {
+			if !strings.Contains(jsons, "`"+member+"`") {
+				t.Errorf("docs/operating.md does not name the member %q of %T", member, v)
+			}
+		}
+	}
+}
+
+// members returns the names of a type's members and of those of this package's
+// types below it.
+func members(of reflect.Type) (names []string) {
+	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[program]().PkgPath() {
+		return nil
+	}
+	for i := range of.NumField() {
+		field := of.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		names = append(append(names, name), members(field.Type)...)
+	}
+	return names
+}
+
+// Every event that the program logs by itself stands on the page.
+func TestOperatingNamesEvents(t *testing.T) {
+	page, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("grep", "-ohE", `\.(Info|Warn|Error)\("[a-z_]+"`, "-r", "--include=*.go", "--exclude=*_test.go",
+		".", "../../container", "../../worker/spool").Output()
+	if err != nil {
+		t.Fatalf("look for events: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if _, event, _ := strings.Cut(strings.TrimSpace(line), `"`); !strings.Contains(string(page), "`"+event[:len(event)-1]+"`") {
+			t.Errorf("docs/operating.md does not name the event %s", event[:len(event)-1])
+		}
+	}
+}
