@@ -140,18 +140,18 @@ func TestDockerInside(t *testing.T) {
 	spec := smallSpec(lab.Image(t, "docker"), "sh", "-c", `
 id -u; id -g; pwd
 grep -E '^(CapBnd|NoNewPrivs)' /proc/self/status | tr -d '\t'
-touch /work/made && echo wrote work
+touch /job/made && echo wrote work
 touch /tree/made 2>/dev/null || echo read-only tree
 touch /made 2>/dev/null || echo read-only root
 touch /tmp/made && echo wrote tmp
 df -m /tmp | tail -1 | awk '{print $2}'
 ls /sys/class/net
 ulimit -c`)
-	spec.User, spec.Workdir, spec.TmpMiB = "1234:5678", "/work", 7
-	spec.Mounts = []Mount{{Source: work, Target: "/work", Writable: true}, {Source: tree, Target: "/tree"}}
+	spec.User, spec.Workdir, spec.TmpMiB = "1234:5678", "/job", 7
+	spec.Mounts = []Mount{{Source: work, Target: "/job", Writable: true}, {Source: tree, Target: "/tree"}}
 	var log logBuffer
 	got, err := d.Run(t.Context(), spec, IO{Log: &log})
-	const want = "1234\n5678\n/work\nCapBnd:0000000000000000\nNoNewPrivs:1\nwrote work\nread-only tree\nread-only root\nwrote tmp\n7\nlo\n0\n"
+	const want = "1234\n5678\n/job\nCapBnd:0000000000000000\nNoNewPrivs:1\nwrote work\nread-only tree\nread-only root\nwrote tmp\n7\nlo\n0\n"
 	if err != nil || got.Code != 0 || log.String() != want {
 		t.Errorf("Run = %+v, %v with output\n%s\nwant\n%s", got, err, log.String(), want)
 	}
