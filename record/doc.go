@@ -25,5 +25,6 @@
 // added key keeps the version. V rises only when a field changes its meaning,
 // unit or type. JobID, Attempt, Outcome, StartedAt, EndedAt, Host, Kind and
 // Project keep their meaning in every version, and are all that is read of a
-// record from a newer one. Records of every older version load for ever.
+// record from a newer one. Records of every older version load for ever. The file
+// docs/record.schema.json of this module says the same as a JSON Schema.
 package record
