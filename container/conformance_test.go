@@ -394,6 +394,7 @@ func testRefused(t *testing.T, s subject) {
 		"line break":        func(s *Spec) { s.Env = map[string]string{"A": "b\nc"} },
 		"relative mount":    func(s *Spec) { s.Mounts = []Mount{{Source: "here", Target: "here"}} },
 		"comma in a mount":  func(s *Spec) { s.Mounts = []Mount{{Source: "/a,b", Target: "/a,b"}} },
+		"longest argument":  func(s *Spec) { s.Args = append(s.Args, strings.Repeat("a", 4<<20)) },
 		"no name of a user": func(s *Spec) { s.User = "root" },
 	} {
 		spec := s.shell("echo ran")

@@ -131,7 +131,7 @@ func (run *processRun) begin() error {
 	defer read.Close()
 	run.cmd.ExtraFiles = []*os.File{read}
 	if err := run.cmd.Start(); err != nil {
-		return errors.Join(fmt.Errorf("start the supervisor: %w: %w", ErrUnavailable, withoutPath(err)), write.Close())
+		return errors.Join(startError("the supervisor", err), write.Close())
 	}
 	run.alive = write
 	run.result.Started = time.Now()

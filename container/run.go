@@ -2,11 +2,14 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/edgehero/dispatch/jobsize"
@@ -145,7 +148,7 @@ func (r *clientRun) runClient(ctx context.Context) error {
 	cmd.Stdout = &r.stdout
 	cmd.Stderr = io.MultiWriter(&r.refusal, r.stderr)
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w: %w", r.kind.name, ErrUnavailable, withoutPath(err))
+		return startError(r.kind.name, err)
 	}
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	var others sync.WaitGroup
@@ -163,6 +166,16 @@ func (r *clientRun) runClient(ctx context.Context) error {
 		r.stopClient(ended, cmd)
 	}
 	return nil
+}
+
+// startError returns the error of a program that did not start. Arguments longer
+// than the kernel takes and a folder that the user may not enter are the spec's.
+func startError(program string, err error) error {
+	kind := ErrUnavailable
+	if errors.Is(err, syscall.E2BIG) || errors.Is(err, fs.ErrPermission) {
+		kind = ErrSpec
+	}
+	return fmt.Errorf("start %s: %w: %w", program, kind, withoutPath(err))
 }
 
 // dropEnvFile removes the file of the job's environment as soon as the container
