@@ -27,11 +27,13 @@ type fakeRuntime struct {
 	// run is what every job does. Defaults to exiting 0 at once.
 	run func(ctx context.Context, spec container.Spec, io container.IO) (container.Result, error)
 	// deaf is true while stops do not take.
-	deaf bool
-	// factsErr, imageErr and listErr fail the methods.
-	factsErr, imageErr, listErr error
+	deaf     bool
+	factsErr error
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// imageErr, listErr and runErr fail the methods.
+	imageErr, listErr, runErr error
+
 	running map[string]fakeContainer
 	specs   []container.Spec
 	ios     []container.IO
@@ -46,6 +48,8 @@ type fakeContainer struct {
 func (f *fakeRuntime) Facts(context.Context) (container.Facts, error) { return f.facts, f.factsErr }
 
 func (f *fakeRuntime) Image(_ context.Context, ref string) (container.Image, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.imageErr != nil {
 		return container.Image{}, f.imageErr
 	}
@@ -62,7 +66,11 @@ func (f *fakeRuntime) Run(ctx context.Context, spec container.Spec, io container
 	f.mu.Lock()
 	f.specs = append(f.specs, spec)
 	f.ios = append(f.ios, io)
+	failed := f.runErr
 	f.mu.Unlock()
+	if failed != nil {
+		return container.Result{}, failed
+	}
 	f.add(spec, stop)
 	result := container.Result{Started: time.Now()}
 	var err error

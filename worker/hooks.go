@@ -128,7 +128,7 @@ type Event struct {
 	At      time.Time
 	// Outcome is that of the attempt, for the kinds that end one.
 	Outcome Outcome
-	// Due is when a retried job is due again.
+	// Due is when a job that was retried or handed back is due again.
 	Due time.Time
 }
 
@@ -143,4 +143,6 @@ const (
 	JobRetried EventKind = "retried" // its attempt failed and another will come
 	JobDead    EventKind = "dead"    // its last attempt failed
 	JobOrphan  EventKind = "orphan"  // its container may still run
+	// JobHandedBack jobs are due again without an attempt counted.
+	JobHandedBack EventKind = "handed-back"
 )

@@ -70,12 +70,16 @@ func TestHouseDockerMissingImage(t *testing.T) {
 	}
 }
 
-// While Docker does not run, attempts fail before anything is spent.
+// While Docker does not run, a job waits: no attempt is counted.
 func TestHouseDockerNotRunning(t *testing.T) {
 	h := newDockerHouse(t, func(c *container.DockerConfig) { c.Daemon = "unix://" + t.TempDir() + "/docker.sock" })
-	h.run(houseJob{
-		name: "no daemon",
-		spec: container.Spec{Image: "dispatch-lab-absent:none", Args: []string{"true"}, Env: map[string]string{"A": "b"}},
-		want: fails("container-never-started", noCode, ""),
-	})
+	j := houseJob{spec: container.Spec{Image: "dispatch-lab-absent:none", Args: []string{"true"}, Env: map[string]string{"A": "b"}}}
+	h.submit("job", &j)
+	<-j.handedBack
+	status, err := h.queue.Status(t.Context(), "job")
+	if err != nil || status.State != worker.Delayed || status.Attempts != 0 {
+		t.Errorf("Status = %+v, %v, want a delayed job without an attempt", status, err)
+	}
+	delete(h.jobs, "job") // none has a record
+	h.close()
 }

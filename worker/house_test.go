@@ -58,7 +58,8 @@ type houseJob struct {
 	// check looks at what else the job has to have left. It may be nil.
 	check func(t *testing.T, j *houseJob)
 
-	ended  chan struct{}
+	ended, handedBack chan struct{}
+
 	events []worker.Event
 	runs   []worker.Run // the ended run of each attempt that had one
 	rec    record.Record
@@ -169,8 +170,11 @@ func (h *house) observe(_ context.Context, e worker.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	j.events = append(j.events, e)
-	if e.Kind == worker.JobEnded || e.Kind == worker.JobDead {
+	switch e.Kind {
+	case worker.JobEnded, worker.JobDead:
 		close(j.ended)
+	case worker.JobHandedBack:
+		close(j.handedBack)
 	}
 	return nil
 }
@@ -202,7 +206,7 @@ func (h *house) run(jobs ...houseJob) {
 
 func (h *house) submit(id string, j *houseJob) {
 	h.t.Helper()
-	j.ended = make(chan struct{})
+	j.ended, j.handedBack = make(chan struct{}), make(chan struct{})
 	if j.size == (jobsize.Request{}) {
 		j.size = jobsize.Request{Memory: "64m", CPUs: "0.5"}
 	}

@@ -203,7 +203,7 @@ func (p *pickup) checkID() *ending {
 func (p *pickup) stopLeftovers() *ending {
 	err := p.w.stopAll(p.ctx, container.Labels{Host: p.w.config.Host, Job: p.job.ID}, "")
 	if err != nil {
-		return p.failed(reasonNeverStarted, "leftovers_failed", err)
+		return p.notStarted("leftovers_failed", err)
 	}
 	return nil
 }
@@ -353,7 +353,7 @@ func (p *pickup) findImage() *ending {
 		p.log.Warn("image_missing", "error", err)
 		return refuse(reasonImageMissing, "")
 	case err != nil:
-		return p.failed(reasonNeverStarted, "image_failed", err)
+		return p.notStarted("image_failed", err)
 	}
 	p.image = image
 	return nil

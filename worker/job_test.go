@@ -110,7 +110,10 @@ type gate struct {
 	log     string
 }
 
-var errBroken = errors.New("broken")
+var (
+	errBroken = errors.New("broken")
+	errAway   = fmt.Errorf("ask the runtime: %w", container.ErrUnavailable)
+)
 
 func prepares(p worker.Preparation, err error) func(*bench, *worker.Config) {
 	return func(_ *bench, c *worker.Config) {
@@ -151,6 +154,8 @@ var gates = []gate{
 
 	{name: "leftovers can't be listed", change: func(b *bench, _ *worker.Config) { b.runtime.listErr = errBroken },
 		outcome: record.Failed, reason: "container-never-started", state: worker.Delayed, log: "leftovers_failed"},
+	{name: "leftovers unknown, the runtime is away", change: func(b *bench, _ *worker.Config) { b.runtime.listErr = errAway },
+		state: worker.Delayed, log: "runtime_away"},
 
 	{name: "describe refuses", change: both(describes(worker.Description{}, &worker.Refusal{Reason: "not-for-us", Why: "bad-kind"}), ownReasons),
 		outcome: record.Policy, reason: "not-for-us", state: worker.Settled, log: "job_refused"},
@@ -187,7 +192,9 @@ var gates = []gate{
 
 	{name: "image missing", change: describes(worker.Description{Image: "none"}, nil),
 		outcome: record.Policy, reason: "job-image-missing", state: worker.Settled, log: "image_missing"},
-	{name: "image unknown", change: both(describes(worker.Description{Image: "none"}, nil), func(b *bench, _ *worker.Config) { b.runtime.imageErr = container.ErrUnavailable }),
+	{name: "image unknown, the runtime is away", change: both(describes(worker.Description{Image: "none"}, nil), func(b *bench, _ *worker.Config) { b.runtime.imageErr = errAway }),
+		state: worker.Delayed, log: "runtime_away"},
+	{name: "image unknown", change: both(describes(worker.Description{Image: "none"}, nil), func(b *bench, _ *worker.Config) { b.runtime.imageErr = errBroken }),
 		outcome: record.Failed, reason: "container-never-started", state: worker.Delayed, log: "image_failed"},
 	{name: "image there", change: both(describes(worker.Description{Image: "there"}, nil), func(b *bench, _ *worker.Config) {
 		b.runtime.images = map[string]container.Image{"there": {}}
@@ -315,8 +322,8 @@ func TestRunFails(t *testing.T) {
 		reason  exit.Reason
 		state   worker.State
 	}{
-		{"runtime away", fmt.Errorf("run: %w", container.ErrUnavailable), container.Result{}, record.Failed, "container-never-started", worker.Delayed},
-		{"bad spec", errBroken, container.Result{}, record.Failed, "worker-error", worker.Delayed},
+		{"runtime away", errAway, container.Result{}, "", "", worker.Delayed},
+		{"an error that nobody knows", errBroken, container.Result{}, record.Failed, "worker-error", worker.Delayed},
 		{"image gone", fmt.Errorf("run: %w", container.ErrImageMissing), container.Result{}, record.Policy, "job-image-missing", worker.Settled},
 		{"never started", nil, container.Result{NeverStarted: true, Code: 127}, record.Failed, "container-never-started", worker.Delayed},
 		{"never started, and the runtime gives no code", nil, container.Result{NeverStarted: true}, record.Failed, "container-never-started", worker.Delayed},
@@ -331,9 +338,61 @@ func TestRunFails(t *testing.T) {
 				b.submit("job")
 				b.start()
 				synctest.Wait()
-				b.wantRecord("job", tt.outcome, tt.reason)
+				if tt.outcome != "" {
+					b.wantRecord("job", tt.outcome, tt.reason)
+				} else if _, err := b.records.Read("job"); err == nil {
+					t.Error("a job that is handed back has a record")
+				}
 				if got := b.state("job"); got != tt.state {
 					t.Errorf("state is %q, want %q", got, tt.state)
+				}
+				b.wantReleased()
+				b.end()
+			})
+		})
+	}
+}
+
+// A runtime that is away for an hour costs a job neither an attempt nor a
+// notification: it waits and then runs.
+func TestRuntimeAway(t *testing.T) {
+	tests := []struct {
+		name string
+		away func(f *fakeRuntime)
+	}{
+		{"when leftovers are listed", func(f *fakeRuntime) { f.listErr = errAway }},
+		{"when the image is looked up", func(f *fakeRuntime) { f.imageErr = errAway }},
+		{"when the run is to start", func(f *fakeRuntime) { f.runErr = errAway }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, describes(worker.Description{Image: "image"}, nil))
+				b.runtime.images = map[string]container.Image{"image": {}}
+				tt.away(b.runtime)
+				b.submit("job")
+				b.start()
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if _, err := b.records.Read("job"); err == nil {
+					t.Error("a job that waits for its runtime has a record")
+				}
+				if got := b.kinds("job"); !slices.Contains(got, worker.JobHandedBack) || slices.Contains(got, worker.JobRetried) {
+					t.Errorf("events are %v, want the job handed back and never retried", got)
+				}
+				if s := b.worker.Stats(); s.Deferred < 100 || s.Deferred > 1000 {
+					t.Errorf("handed back %d times in an hour, want every few seconds", s.Deferred)
+				}
+				b.runtime.mu.Lock()
+				b.runtime.listErr, b.runtime.imageErr, b.runtime.runErr = nil, nil, nil
+				b.runtime.mu.Unlock()
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if r := b.wantRecord("job", record.Completed, ""); *r.Attempt != 1 {
+					t.Errorf("it ran as attempt %d, want 1", *r.Attempt)
+				}
+				if n := b.notified(); len(n) != 0 {
+					t.Errorf("notified %d times, want none", len(n))
 				}
 				b.wantReleased()
 				b.end()

@@ -35,7 +35,7 @@ func (p *pickup) run() *ending {
 	case errors.Is(err, container.ErrImageMissing):
 		return refuse(reasonImageMissing, "")
 	case errors.Is(err, container.ErrUnavailable):
-		return p.failed(reasonNeverStarted, "run_failed", err)
+		return p.notStarted("run_failed", err)
 	case err != nil:
 		return p.failed(reasonWorkerError, "run_failed", err)
 	}

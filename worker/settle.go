@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/exit"
 	"github.com/edgehero/dispatch/record"
 )
@@ -21,6 +22,8 @@ const (
 	writePauseMax = 30 * time.Second
 	// unreadPause is how long a job waits whose earlier record can't be read.
 	unreadPause = 30 * time.Second
+	// awayPause is how long a job waits whose runtime does not answer.
+	awayPause = 10 * time.Second
 )
 
 // An ending says how a pickup ends: handed back, settled by a record that is
@@ -60,6 +63,16 @@ func (p *pickup) failed(reason exit.Reason, event string, err error) *ending {
 	return &ending{outcome: Outcome{Class: Infra, Reason: reason, Retry: true, NothingSpent: true}}
 }
 
+// notStarted ends a pickup for which the runtime could start nothing. A runtime
+// that does not answer says nothing of the job and costs it no attempt.
+func (p *pickup) notStarted(event string, err error) *ending {
+	if errors.Is(err, container.ErrUnavailable) && p.stopped() == nil {
+		p.log.Warn("runtime_away", "pause", awayPause, "error", err)
+		return handBack(p.w.config.Now().Add(awayPause), "")
+	}
+	return p.failed(reasonNeverStarted, event, err)
+}
+
 // refusedOrFailed ends a pickup after a hook's error.
 func (p *pickup) refusedOrFailed(event string, err error) *ending {
 	var refusal *Refusal
@@ -89,6 +102,9 @@ func (p *pickup) finish(e ending) {
 		p.log.Info("job_handed_back", "until", e.until)
 		if p.tell("defer", func(ctx context.Context) error { return p.delivery.Defer(ctx, e.until, e.notHost) }) {
 			p.w.counts.deferred.Add(1)
+			ev := p.event(JobHandedBack)
+			ev.Due = e.until
+			p.w.observe(ev)
 		}
 	case e.settled != nil:
 		p.log.Info("job_settled_from_record", "outcome", e.settled.Outcome)

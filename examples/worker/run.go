@@ -58,6 +58,9 @@ func run(ctx context.Context, p *program, args []string) error {
 	return runOutcome(rec)
 }
 
+// errNoAnswer is the end of a job that a worker would keep for later.
+var errNoAnswer = errors.New("a part that it needs does not answer; the log says which")
+
 // runOne runs a job through a worker of its own and returns its record.
 func (p *program) runOne(ctx context.Context, h *host, d *display, job worker.Job, attempts int, quiet bool) (record.Record, error) {
 	file, err := jobFileOf(job)
@@ -75,8 +78,8 @@ func (p *program) runOne(ctx context.Context, h *host, d *display, job worker.Jo
 	}
 	live := &livejobs.Registry{}
 	defer d.start(ctx, live, h.running)()
-	ctx, ended := context.WithCancel(ctx)
-	defer ended()
+	ctx, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
 	hooks := worker.Hooks{
 		Describe: h.describe(true),
 		Prepare:  h.prepare,
@@ -84,8 +87,11 @@ func (p *program) runOne(ctx context.Context, h *host, d *display, job worker.Jo
 			if !quiet {
 				p.printEvent(e)
 			}
-			if e.Kind == worker.JobEnded || e.Kind == worker.JobDead {
-				ended()
+			switch e.Kind {
+			case worker.JobEnded, worker.JobDead:
+				ended(nil)
+			case worker.JobHandedBack:
+				ended(errNoAnswer)
 			}
 			return nil
 		},
@@ -110,6 +116,9 @@ func (p *program) runOne(ctx context.Context, h *host, d *display, job worker.Jo
 	}
 	if err := w.Run(ctx); err != nil {
 		return record.Record{}, err
+	}
+	if errors.Is(context.Cause(ctx), errNoAnswer) {
+		return record.Record{}, unavailablef("job %s: %w", job.ID, errNoAnswer)
 	}
 	rec, err := h.records.Read(job.ID)
 	if err != nil {
