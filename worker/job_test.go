@@ -324,6 +324,7 @@ func TestRunFails(t *testing.T) {
 	}{
 		{"runtime away", errAway, container.Result{}, "", "", worker.Delayed},
 		{"an error that nobody knows", errBroken, container.Result{}, record.Failed, "worker-error", worker.Delayed},
+		{"spec that no run may have", fmt.Errorf("run: %w", container.ErrSpec), container.Result{}, record.Policy, "prepare-refused", worker.Settled},
 		{"image gone", fmt.Errorf("run: %w", container.ErrImageMissing), container.Result{}, record.Policy, "job-image-missing", worker.Settled},
 		{"never started", nil, container.Result{NeverStarted: true, Code: 127}, record.Failed, "container-never-started", worker.Delayed},
 		{"never started, and the runtime gives no code", nil, container.Result{NeverStarted: true}, record.Failed, "container-never-started", worker.Delayed},

@@ -34,6 +34,9 @@ func (p *pickup) run() *ending {
 	switch {
 	case errors.Is(err, container.ErrImageMissing):
 		return refuse(reasonImageMissing, "")
+	case errors.Is(err, container.ErrSpec):
+		p.log.Warn("spec_refused", "error", err)
+		return refuse(reasonPrepare, "bad-spec")
 	case errors.Is(err, container.ErrUnavailable):
 		return p.notStarted("run_failed", err)
 	case err != nil:
