@@ -452,16 +452,44 @@ func TestLargeJob(t *testing.T) {
 	})
 }
 
+// An alteredQueue hands jobs out otherwise than they were submitted.
+type alteredQueue struct {
+	worker.Queue
+	alter func(*worker.Job)
+}
+
+func (q alteredQueue) Next(ctx context.Context) (worker.Delivery, error) {
+	d, err := q.Queue.Next(ctx)
+	return alteredDelivery{d, q.alter}, err
+}
+
+type alteredDelivery struct {
+	worker.Delivery
+	alter func(*worker.Job)
+}
+
+func (d alteredDelivery) Job() worker.Job {
+	job := d.Delivery.Job()
+	d.alter(&job)
+	return job
+}
+
 // A job under whose id no record can be kept is given up, not waited on.
 func TestNoRecordForTheID(t *testing.T) {
-	for _, id := range []string{".", "..", "a\xffb"} {
+	for _, id := range []string{"", ".", "..", "a\xffb", strings.Repeat("a", 1025)} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBench(t, nil)
-			b.submit(id, "next")
+			b := newBench(t, func(b *bench, c *worker.Config) {
+				c.Queue = alteredQueue{b.queue, func(job *worker.Job) {
+					if job.ID == "job" {
+						job.ID = id
+					}
+				}}
+			})
+			b.submit("job", "next")
 			b.start()
 			synctest.Wait()
-			if got := b.state(id); got != worker.Dead {
-				t.Errorf("state of %q is %q, want dead", id, got)
+			if got := b.state("job"); got != worker.Dead {
+				t.Errorf("state of %.10q is %q, want dead", id, got)
 			}
 			b.wantRecord("next", record.Completed, "")
 			if n := b.notified(); len(n) != 1 {

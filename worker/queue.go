@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/edgehero/dispatch/exit"
 	"github.com/edgehero/dispatch/jobsize"
@@ -26,7 +27,8 @@ var (
 
 // A Job is one unit of work as it stands in a queue.
 type Job struct {
-	// ID names the job, 1..1024 bytes. It is unique while the job is known.
+	// ID names the job, 1..1024 bytes of UTF-8. It is unique while the job is
+	// known.
 	ID string `json:"id"`
 	// Name says what kind of work it is, for the hooks.
 	Name string `json:"name,omitempty"`
@@ -58,6 +60,8 @@ func (j Job) Check() error {
 	switch {
 	case j.ID == "" || len(j.ID) > 1024:
 		return fmt.Errorf("job id %.64q has %d bytes; want 1 to 1024", j.ID, len(j.ID))
+	case !utf8.ValidString(j.ID) || !utf8.ValidString(j.Name) || !utf8.ValidString(j.Host):
+		return fmt.Errorf("job %.64q: its id, name or host is not UTF-8", j.ID)
 	case j.Delay < 0:
 		return fmt.Errorf("job %.64q: delay %v is negative", j.ID, j.Delay)
 	case len(j.Data) > 0 && !json.Valid(j.Data):

@@ -107,6 +107,58 @@ func TestSettledFromRecord(t *testing.T) {
 	}
 }
 
+// A job that its queue's server may have forgotten is settled from the record of
+// the attempt that is due or of a later one, and of no other.
+func TestMayHaveRun(t *testing.T) {
+	tests := []struct {
+		name     string
+		attempts int // that the queue has counted
+		rec      func(now time.Time) record.Record
+		runs     int
+	}{
+		{name: "no record", runs: 1},
+		{name: "this attempt", rec: func(now time.Time) record.Record { return aRecord("job", 1, record.Completed, "", now) }},
+		{name: "a later attempt", rec: func(now time.Time) record.Record { return aRecord("job", 3, record.Policy, "oom-killed", now) }},
+		{name: "a later attempt, counted before", attempts: 1, rec: func(now time.Time) record.Record { return aRecord("job", 3, record.Completed, "", now) }},
+		{name: "an earlier attempt", attempts: 1, rec: func(now time.Time) record.Record { return aRecord("job", 1, record.Completed, "", now) }, runs: 1},
+		{name: "a later attempt that failed", rec: func(now time.Time) record.Record { return aRecord("job", 2, record.Failed, "worker-error", now) }, runs: 1},
+		{name: "an older job", rec: func(now time.Time) record.Record {
+			return aRecord("job", 1, record.Completed, "", now.Add(-6*time.Minute))
+		}, runs: 1},
+		{name: "no attempt", rec: func(now time.Time) record.Record {
+			rec := aRecord("job", 1, record.Completed, "", now)
+			rec.Attempt = nil
+			return rec
+		}, runs: 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, func(b *bench, c *worker.Config) {
+					c.Queue = alteredQueue{b.queue, func(job *worker.Job) { job.MayHaveRun = true }}
+					if tt.rec != nil {
+						b.records.Write(tt.rec(time.Now()))
+					}
+				})
+				b.submit("job")
+				for range tt.attempts {
+					d, _ := b.queue.Next(t.Context())
+					d.Retry(t.Context(), 0, nil)
+				}
+				b.start()
+				synctest.Wait()
+				if got := b.runtime.runs(); got != tt.runs {
+					t.Errorf("ran %d times, want %d", got, tt.runs)
+				}
+				if got := b.state("job"); got != worker.Settled {
+					t.Errorf("state is %q, want settled", got)
+				}
+				b.end()
+			})
+		})
+	}
+}
+
 // A job that did not stall runs, whatever record an earlier job of its id left.
 func TestRecordOfAnEarlierJob(t *testing.T) {
 	for attempts := range 2 {

@@ -154,9 +154,6 @@ type Config struct {
 
 var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// maxSlots is as many of the smallest jobs as the largest believable host holds.
-const maxSlots = 16384
-
 // check returns the config with its defaults, or an error for each field that
 // can't be worked with.
 func (c Config) check() (Config, error) {
@@ -169,8 +166,8 @@ func (c Config) check() (Config, error) {
 	wrong(c.Queue == nil, "Queue: none is given")
 	wrong(c.Runtime == nil, "Runtime: none is given")
 	wrong(!hostName.MatchString(c.Host), "Host: %.80q is not a host name: want 1 to 64 letters, digits, dots, underscores and dashes, a letter or digit first", c.Host)
-	def(&c.Slots, min(runtime.NumCPU(), maxSlots))
-	wrong(c.Slots < 1 || c.Slots > maxSlots, "Slots: %d is not in 1..%d", c.Slots, maxSlots)
+	def(&c.Slots, min(runtime.NumCPU(), jobsize.MaxHostSlots))
+	wrong(c.Slots < 1 || c.Slots > jobsize.MaxHostSlots, "Slots: %d is not in 1..%d", c.Slots, jobsize.MaxHostSlots)
 	_, err := jobsize.Resolve(jobsize.Request{}, c.DefaultSize)
 	wrong(err != nil, "DefaultSize: %w", err)
 	def(&c.Attempts, 3)

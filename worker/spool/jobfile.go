@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"unicode/utf8"
 
 	"github.com/edgehero/dispatch/worker"
 )
@@ -37,11 +36,6 @@ func isGarbage(err error) bool {
 
 // headerOf returns the first line of a job's file.
 func headerOf(job worker.Job) ([]byte, error) {
-	for _, s := range []string{job.ID, job.Name, job.Host} {
-		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("%.64q is not UTF-8; want text", s)
-		}
-	}
 	h := header{Job: job, DataBytes: int64(len(job.Data))}
 	h.Job.Data = nil
 	line, err := json.Marshal(h)
