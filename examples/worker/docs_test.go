@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,31 +47,6 @@ func TestOperatingIsWhole(t *testing.T) {
 			t.Errorf("docs/operating.md has no row for exit code %d", code)
 		}
 	}
-	_, jsons, _ := strings.Cut(page, "\n## JSON\n")
-	for _, v := range []any{enqueued{}, cancelled{}, runList{}, explanation{}, sizing{}, probed{}, liveFleet{}} {
-		for _, member := range members(reflect.TypeOf(v)) {
-			if !strings.Contains(jsons, "`"+member+"`") {
-				t.Errorf("docs/operating.md does not name the member %q of %T", member, v)
-			}
-		}
-	}
-}
-
-// members returns the names of a type's members and of those of this package's
-// types below it.
-func members(of reflect.Type) (names []string) {
-	for of.Kind() == reflect.Slice || of.Kind() == reflect.Pointer {
-		of = of.Elem()
-	}
-	if of.Kind() != reflect.Struct || of.PkgPath() != reflect.TypeFor[program]().PkgPath() {
-		return nil
-	}
-	for i := range of.NumField() {
-		field := of.Field(i)
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names = append(append(names, name), members(field.Type)...)
-	}
-	return names
 }
 
 // Every event that the program logs by itself stands on the page.

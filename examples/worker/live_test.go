@@ -65,6 +65,7 @@ func TestLive(t *testing.T) {
 		}
 	}
 	code, stdout, stderr = typeLive("-redis", "redis://"+server.Addr+"/0", "-json")
+	checkJSON(t, "live", stdout, "jobs")
 	var got struct {
 		Hosts []struct {
 			Host     string

@@ -8,6 +8,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "supervise" {
+		main() // this program is the supervisor of the jobs that a test runs in it
+	}
 	testscript.Main(m, map[string]func(){"worker": main})
 }
 

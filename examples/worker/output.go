@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -11,8 +12,10 @@ import (
 )
 
 // printJSON prints a result as indented JSON.
-func (p *program) printJSON(v any) error {
-	e := json.NewEncoder(p.stdout)
+func (p *program) printJSON(v any) error { return writeJSON(p.stdout, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)

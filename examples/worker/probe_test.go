@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/edgehero/dispatch/cgroup"
 	"github.com/edgehero/dispatch/container"
+	"github.com/edgehero/dispatch/internal/lab"
 )
 
 func TestProbed(t *testing.T) {
@@ -33,5 +37,32 @@ func TestProbed(t *testing.T) {
 	}
 	if probedOf("docker", nil).OK {
 		t.Error("a probe of nothing is ok")
+	}
+}
+
+// A probe of a real host that lacks something prints what in JSON, and exits with
+// 1. testdata/docker/probe.txtar holds one that lacks nothing.
+func TestProbeJSON(t *testing.T) {
+	lab.Docker(t)
+	image := lab.Image(t, "docker")
+	// No quota is set there, so that what all jobs may use together does not hold.
+	code, out, errs := typed(t, "", "probe", "-json", "-runtime", "docker", "-data", t.TempDir(),
+		"-parent", "dispatch-probe-test", "-parent-cpus", "0.5", image)
+	if want := "worker probe: not every property was read back and holds"; code != exitFailed || !strings.HasPrefix(errs, want) {
+		t.Errorf("probe -json = %d, %q, want %d and %q", code, errs, exitFailed, want)
+	}
+	checkJSON(t, "probe", out)
+	var got probed
+	if err := json.Unmarshal([]byte(out), &got); err != nil || got.OK || got.Runtime != "docker" {
+		t.Errorf("probe -json prints %s, want ok to be false under docker: %v", out, err)
+	}
+	lacking := map[container.Property]bool{}
+	for _, property := range got.Properties {
+		if property.Verdict != cgroup.OK && property.Verdict != cgroup.Warned {
+			lacking[property.Property] = property.Why != ""
+		}
+	}
+	if diff := cmp.Diff(map[container.Property]bool{container.CgroupParent: true}, lacking); diff != "" {
+		t.Errorf("properties that lack something, and whether they say why (-want +got):\n%s", diff)
 	}
 }

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"os"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 var reportCommand = command{
 	name:    "report",
 	summary: "write one HTML page about the runs: when, how long, how large, how they ended",
-	example: "  worker report -since 168h -o report.html",
+	example: "  worker report -since 168h -o report.html\n  worker report -json",
 	run:     report,
 }
 
@@ -24,7 +26,7 @@ var reportText string
 // The page needs neither a network nor a script.
 var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
 	"percent": func(f float64) string { return fmt.Sprintf("%.3f%%", 100*f) },
-	"took":    func(d time.Duration) string { return roundDuration(d).String() },
+	"took":    func(s seconds) string { return roundDuration(time.Duration(s)).String() },
 	"mib":     func(n int64) string { return fmt.Sprintf("%d MiB", n) },
 }).Parse(reportText))
 
@@ -34,33 +36,39 @@ func report(_ context.Context, p *program, args []string) error {
 	bindData(f, &data)
 	since := f.Duration("since", 7*24*time.Hour, "how far back the page goes")
 	out := f.String("o", "", "the `file` to write (default standard output)")
+	asJSON := f.Bool("json", false, "write the page's numbers as JSON")
 	if _, err := p.parse(f, args, 0, 0); err != nil {
 		return err
 	}
 	if *since <= 0 {
-		return usagef("flag -since is %v, want a positive duration", *since)
+		return usagef("flag -since is %v, want a positive duration such as 168h", *since)
 	}
 	now := time.Now().UTC()
 	store := &record.Store{Dir: logsFolder(data)}
 	list := listRuns(store.All(), runFilter{since: now.Add(-*since)})
 	page := newReport(list, now.Add(-*since), now)
-	if *out == "" {
-		return reportPage.Execute(p.stdout, page)
+	write := page.writeHTML
+	if *asJSON {
+		write = page.writeJSON
 	}
-	return writeReport(*out, page)
+	if *out == "" {
+		return write(p.stdout)
+	}
+	return writeFile(*out, write)
 }
 
-func writeReport(name string, page reportData) error {
+func (r reportData) writeHTML(w io.Writer) error { return reportPage.Execute(w, r) }
+
+func (r reportData) writeJSON(w io.Writer) error { return writeJSON(w, r) }
+
+// writeFile makes a file, or replaces it, with what write writes.
+func writeFile(name string, write func(io.Writer) error) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return usagef("flag -o: %w", err)
 	}
-	if err := reportPage.Execute(file, page); err != nil {
-		file.Close()
-		return fmt.Errorf("writing the page: %w", err)
-	}
-	if err := file.Close(); err != nil {
-		return fmt.Errorf("writing the page: %w", err)
+	if err := errors.Join(write(file), file.Close()); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
 	}
 	return nil
 }

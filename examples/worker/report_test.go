@@ -64,7 +64,7 @@ func TestReportNumbers(t *testing.T) {
 	}
 	// The peaks of web are 100, 102, ... 218 MiB: 57 of 60 do not exceed 212.
 	want := projectMemory{Project: "web", Runs: 60, Size: 512, P95: 212, Peak: 218,
-		P95Bar: 212.0 / 512, PeakBar: 218.0 / 512, SizeBar: 1, Suggested: "320m"}
+		P95Bar: 212.0 / 512, PeakBar: 218.0 / 512, SizeBar: 1, Suggested: new(jobsize.MiB(320))}
 	if diff := cmp.Diff(want, page.Projects[1]); diff != "" {
 		t.Errorf("project web differs (-want +got):\n%s", diff)
 	}
@@ -85,8 +85,8 @@ func TestReportNumbers(t *testing.T) {
 func TestReportSuggestsOnlyFromEnoughRuns(t *testing.T) {
 	few := projects(sampleRuns()[:2*(fewestPeaks-1)])
 	for _, p := range few {
-		if p.Suggested != "" {
-			t.Errorf("project %s: suggested %s from %d runs, want none", p.Project, p.Suggested, p.Runs)
+		if p.Suggested != nil {
+			t.Errorf("project %s: suggested %v from %d runs, want none", p.Project, p.Suggested, p.Runs)
 		}
 	}
 	for _, tt := range []struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
@@ -19,57 +20,73 @@ const suggestedMargin = 0.25
 // fewestPeaks is how many runs a suggestion needs behind it.
 const fewestPeaks = 5
 
-// A reportData is what the page shows.
+// A reportData is what the page shows, and what report prints as JSON: without
+// the places of its bars.
 type reportData struct {
-	From, To time.Time
-	Totals   runTotals
-	Margin   int // of a suggestion, in percent
-	Fewest   int // runs behind a suggestion
-	Outcomes []outcomeCount
-	Hosts    []hostTimeline
-	Days     []dayTimes
-	Projects []projectMemory
+	From     time.Time       `json:"from"`
+	To       time.Time       `json:"to"`
+	Totals   runTotals       `json:"totals"`
+	Outcomes []outcomeCount  `json:"outcomes"`
+	Hosts    []hostTimeline  `json:"hosts"`
+	Days     []dayTimes      `json:"days"`
+	Projects []projectMemory `json:"projects"`
+	Margin   int             `json:"margin"` // of a suggestion, in percent
+	Fewest   int             `json:"fewest"` // runs behind a suggestion
 }
 
 // An outcomeCount is how often runs ended one way.
 type outcomeCount struct {
-	Outcome, Reason, Meaning string
-	Count                    int
-	Share                    float64 // of all runs
+	Outcome record.Outcome `json:"outcome"`
+	Reason  exit.Reason    `json:"reason"`
+	Meaning string         `json:"meaning"` // of the reason, "" for one of an embedder's own
+	Count   int            `json:"count"`
+	Share   float64        `json:"share"` // of all runs
 }
 
 // A hostTimeline is a host's slots over time: each row a slot, each bar a run.
 type hostTimeline struct {
-	Host string
-	Rows [][]timelineBar
+	Host string          `json:"host"`
+	Rows [][]timelineBar `json:"rows"`
 }
 
 // A timelineBar is one run; its place is in shares of the page's time.
 type timelineBar struct {
-	Job, Outcome string
-	Left, Width  float64
-	Took         time.Duration
+	Job     string         `json:"job"`
+	Outcome record.Outcome `json:"outcome"`
+	Start   record.Instant `json:"startedAt"`
+	Took    seconds        `json:"seconds"`
+	Left    float64        `json:"-"`
+	Width   float64        `json:"-"`
 }
 
 // A dayTimes is how long the runs of one day waited and ran, summed.
 type dayTimes struct {
-	Day              string
-	Runs             int
-	Waited, Ran      time.Duration
-	WaitedBar, RanOf float64 // in shares of the longest day
+	Day       string  `json:"day"`
+	Runs      int     `json:"runs"`
+	Waited    seconds `json:"waited"`
+	Ran       seconds `json:"ran"`
+	WaitedBar float64 `json:"-"` // in shares of the longest day
+	RanBar    float64 `json:"-"`
 }
 
 // A projectMemory is the memory peaks of a project against the sizes it ran at.
 type projectMemory struct {
-	Project   string
-	Runs      int // with a peak
-	Size      int64
-	P95, Peak int64   // MiB
-	P95Bar    float64 // in shares of the largest size
-	PeakBar   float64
-	SizeBar   float64
-	Suggested string // "" with too few runs
+	Project   string       `json:"project"`
+	Runs      int          `json:"runs"`         // with a peak
+	Size      int64        `json:"sizeMiB"`      // the largest
+	P95       int64        `json:"p95MiB"`       // of the peaks
+	Peak      int64        `json:"peakMiB"`      // the highest
+	Suggested *jobsize.MiB `json:"suggestedMiB"` // nil with too few runs
+	P95Bar    float64      `json:"-"`            // in shares of the largest size
+	PeakBar   float64      `json:"-"`
+	SizeBar   float64      `json:"-"`
 }
+
+// seconds is a duration that JSON has in seconds.
+type seconds time.Duration
+
+// MarshalJSON implements [json.Marshaler].
+func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
 
 func newReport(list runList, from, to time.Time) reportData {
 	return reportData{
@@ -82,14 +99,17 @@ func newReport(list runList, from, to time.Time) reportData {
 }
 
 func countOutcomes(runs []record.Record) []outcomeCount {
-	type key struct{ outcome, reason string }
+	type key struct {
+		outcome record.Outcome
+		reason  exit.Reason
+	}
 	counts := map[key]int{}
 	for _, r := range runs {
-		counts[key{string(r.Outcome), string(r.Reason)}]++
+		counts[key{r.Outcome, r.Reason}]++
 	}
-	var list []outcomeCount
+	list := []outcomeCount{}
 	for k, n := range counts {
-		meaning, _ := record.Meaning(exit.Reason(k.reason))
+		meaning, _ := record.Meaning(k.reason)
 		list = append(list, outcomeCount{k.outcome, k.reason, meaning, n, float64(n) / float64(len(runs))})
 	}
 	slices.SortFunc(list, func(a, b outcomeCount) int {
@@ -144,11 +164,11 @@ func timelines(runs []record.Record, from, to time.Time) []hostTimeline {
 		free[host][row] = r.end
 		left := math.Max(0, r.start.Sub(from).Seconds()/span)
 		line.Rows[row] = append(line.Rows[row], timelineBar{
-			Job: r.JobID, Outcome: string(r.Outcome), Left: left, Took: r.end.Sub(r.start),
+			Job: r.JobID, Outcome: r.Outcome, Start: record.At(r.start), Took: seconds(r.end.Sub(r.start)), Left: left,
 			Width: math.Max(0.001, math.Min(1-left, r.end.Sub(r.start).Seconds()/span)),
 		})
 	}
-	var list []hostTimeline
+	list := []hostTimeline{}
 	for _, host := range slices.Sorted(maps.Keys(byHost)) {
 		list = append(list, *byHost[host])
 	}
@@ -164,21 +184,21 @@ func days(runs []record.Record) []dayTimes {
 		}
 		d := byDay[day]
 		d.Runs++
-		d.Ran += r.end.Sub(r.start)
+		d.Ran += seconds(r.end.Sub(r.start))
 		if queued, ok := r.QueuedAt.Time(); ok && queued.Before(r.start) {
-			d.Waited += r.start.Sub(queued)
+			d.Waited += seconds(r.start.Sub(queued))
 		}
 	}
-	var list []dayTimes
-	longest := time.Nanosecond
+	list := []dayTimes{}
+	longest := seconds(1)
 	for _, day := range slices.Sorted(maps.Keys(byDay)) {
 		d := *byDay[day]
 		longest = max(longest, d.Waited+d.Ran)
 		list = append(list, d)
 	}
 	for i := range list {
-		list[i].WaitedBar = list[i].Waited.Seconds() / longest.Seconds()
-		list[i].RanOf = list[i].Ran.Seconds() / longest.Seconds()
+		list[i].WaitedBar = float64(list[i].Waited) / float64(longest)
+		list[i].RanBar = float64(list[i].Ran) / float64(longest)
 	}
 	return list
 }
@@ -196,12 +216,13 @@ func projects(runs []record.Record) []projectMemory {
 		peaks[project] = append(peaks[project], (*r.Resources.MemPeak+1<<20-1)>>20)
 		sizes[project] = max(sizes[project], r.Size.MemMiB)
 	}
-	var list []projectMemory
+	list := []projectMemory{}
 	for _, project := range slices.Sorted(maps.Keys(peaks)) {
 		p := slices.Sorted(slices.Values(peaks[project]))
 		m := projectMemory{Project: project, Runs: len(p), Size: sizes[project], P95: percentile95(p), Peak: p[len(p)-1]}
 		if len(p) >= fewestPeaks {
-			m.Suggested = suggestedSize(m.P95).String()
+			size := suggestedSize(m.P95)
+			m.Suggested = &size
 		}
 		scale := float64(max(m.Size, m.Peak))
 		m.P95Bar, m.PeakBar, m.SizeBar = float64(m.P95)/scale, float64(m.Peak)/scale, float64(m.Size)/scale
