@@ -57,6 +57,8 @@ type pickup struct {
 	orphan      *orphan
 
 	holdsBack []func() // what release gives back, last taken first
+
+	next Delivery // the one that settling this one claimed
 }
 
 // newPickup returns the life of a delivery that has not begun.

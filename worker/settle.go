@@ -173,7 +173,7 @@ func (p *pickup) settle(o Outcome, rec *record.Record) {
 		if o.Class == Policy {
 			count = &p.w.counts.policy
 		}
-		told = p.tell("done", func(ctx context.Context) error { return p.delivery.Done(ctx, rec) })
+		told = p.tell("done", func(ctx context.Context) error { return p.done(ctx, rec) })
 	}
 	if !told {
 		return
@@ -181,6 +181,18 @@ func (p *pickup) settle(o Outcome, rec *record.Record) {
 	count.Add(1)
 	p.log.Info("job_"+string(ev.Kind), "class", o.Class, "reason", o.Reason, "due", ev.Due)
 	p.w.observe(ev)
+}
+
+// done settles the job and, where the queue can do both in one step, claims the
+// next one for the slot. That one starts once this one's share is given back: not
+// with a Cleanup in between, which may take long, nor when the worker stops.
+func (p *pickup) done(ctx context.Context, rec *record.Record) (err error) {
+	d, ok := p.delivery.(DoneNexter)
+	if !ok || p.preparation.Cleanup != nil || p.ph.taking.Err() != nil {
+		return p.delivery.Done(ctx, rec)
+	}
+	p.next, err = d.DoneNext(ctx, rec)
+	return err
 }
 
 // tell tells the queue what becomes of the job, until it has heard it. It

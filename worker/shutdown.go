@@ -139,13 +139,16 @@ func (w *Worker) take(ph phases) {
 		pause = queuePause
 		w.work.Go(func() {
 			defer func() { <-slots }()
-			w.pickUp(ph, d)
+			for d != nil {
+				d = w.pickUp(ph, d)
+			}
 		})
 	}
 }
 
-// pickUp brings one delivery to its end.
-func (w *Worker) pickUp(ph phases, d Delivery) {
+// pickUp brings one delivery to its end and returns the one that its settling
+// claimed, if any.
+func (w *Worker) pickUp(ph phases, d Delivery) (next Delivery) {
 	p := w.newPickup(ph, d)
 	w.counts.picked.Add(1)
 	w.mu.Lock()
@@ -155,6 +158,7 @@ func (w *Worker) pickUp(ph phases, d Delivery) {
 	w.mu.Lock()
 	delete(w.pickups, p)
 	w.mu.Unlock()
+	return p.next
 }
 
 // leave notes that a job's end could not be brought to its queue.

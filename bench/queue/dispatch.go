@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -50,29 +51,36 @@ func runDispatch(ctx context.Context, l load) (result, error) {
 	return r, err
 }
 
-// workOff takes jobs as a worker does, one claim at a time, no more than slots at
-// once, until so many are settled.
+// workOff takes jobs as a worker does, no more than slots at once, until so many
+// are settled.
 func workOff(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error {
 	free := make(chan struct{}, slots)
-	var failed atomic.Pointer[error]
+	enough, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var settled atomic.Int64
 	var all sync.WaitGroup
-	for range jobs {
+	for {
 		free <- struct{}{}
-		d, err := q.Next(ctx)
+		d, err := q.Next(enough)
 		if err != nil {
-			return err
+			break
 		}
 		all.Go(func() {
 			defer func() { <-free }()
-			run(d.Job().ID)
-			if err := d.Done(ctx, nil); err != nil {
-				failed.Store(&err)
+			for d != nil {
+				run(d.Job().ID)
+				if d, err = d.(worker.DoneNexter).DoneNext(ctx, nil); err != nil {
+					stop(err)
+				}
+				if settled.Add(1) == int64(jobs) {
+					stop(nil)
+				}
 			}
 		})
 	}
 	all.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
+	if err := context.Cause(enough); !errors.Is(err, context.Canceled) {
+		return err
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type system struct {
 
 func main() {
 	addr := flag.String("redis", "127.0.0.1:6379", "host:port of a Redis server for this alone")
-	node := flag.String("node", "bullmq", "folder of the program for BullMQ")
+	node := flag.String("node", "bullmq", "folder of the program for BullMQ, or none to leave that out")
 	rounds := flag.Int("rounds", 5, "rounds for each number of slots")
 	backlog := flag.Int("jobs", 5000, "jobs of a backlog")
 	paced := flag.Int("paced", 500, "jobs for the latency")
@@ -48,8 +48,8 @@ func main() {
 
 func measure(addr, node string, rounds int, l load) error {
 	systems := []system{{"dispatch", runDispatch}, {"asynq", runAsynq}}
-	if _, err := exec.LookPath("node"); err != nil {
-		fmt.Println("bullmq is left out: there is no node")
+	if _, err := exec.LookPath("node"); err != nil || node == "none" {
+		fmt.Println("bullmq is left out")
 	} else {
 		systems = append(systems, system{"bullmq", bullmq(node)})
 	}
@@ -60,7 +60,7 @@ func measure(addr, node string, rounds int, l load) error {
 		for round := range rounds {
 			for i := range systems {
 				s := systems[(i+round)%len(systems)]
-				l.prefix = fmt.Sprintf("bench-%s-%d-%d", s.name, slots, round)
+				l.prefix = fmt.Sprintf("bench-%s-%d-%d-%d", s.name, slots, round, time.Now().UnixMilli())
 				r, err := s.run(ctx, l)
 				if err != nil {
 					return fmt.Errorf("measure %s with %d slots: %w", s.name, slots, err)

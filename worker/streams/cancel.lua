@@ -5,9 +5,9 @@
 local id, group, hosts, history = unpack(ARGV)
 local job = read(KEYS[1], 'state', 'entry', 'only_host', 'attempts', 'stalls')
 if not job.state then
-  local ended = read(KEYS[2], 'at', 'answer')
-  if not ended.at then return 'unknown' end
-  if ended.answer ~= '' then return ended.answer end
+  local answer = read_ended(KEYS[2])
+  if not answer then return 'unknown' end
+  if answer ~= '-' then return answer end
   return 'too-late'
 elseif job.state == 'running' then
   redis.call('HSET', KEYS[1], 'cancel', 'requested')
@@ -16,7 +16,7 @@ elseif job.state == 'dead' then
   redis.call('HSET', KEYS[1], 'cancel', 'too-late')
   return 'too-late'
 end
-keep_ended(KEYS[1], KEYS[2], job, 'removed', '', history)
+keep_ended(KEYS[1], KEYS[2], job, 'removed', '-', history)
 if job.entry then drop_entry(stream_of(job.only_host, KEYS[4], hosts), group, job.entry) end
 redis.pcall('ZREM', KEYS[3], id)
 return 'removed'

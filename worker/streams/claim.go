@@ -20,9 +20,10 @@ const (
 	// longestWait bounds one wait for a new entry: a job that another host put
 	// off meanwhile is seen after that long.
 	longestWait = time.Second
-	// lastWord is how long the answer to a claim is waited for when nobody wants
-	// it any more. Without it the job would stand still for a lease.
-	lastWord = 2 * time.Second
+	// answerLimit is how long the answer to a claim is waited for, also when its
+	// asker does not want it any more: a job that nobody hears of stands still for
+	// a lease.
+	answerLimit = 5 * time.Second
 )
 
 // reasonUnreadable is why a job whose stored form can't be read is dead.
@@ -40,13 +41,13 @@ func (q *Queue) Next(ctx context.Context) (worker.Delivery, error) {
 			q.wait(ctx, next)
 			continue
 		}
-		if unreadable := d.read(); unreadable != nil {
-			if err := q.setAside(ctx, d, unreadable); err != nil {
-				return nil, fmt.Errorf("claim a job: %w", err)
-			}
-			continue
+		readable, err := q.read(ctx, d)
+		if err != nil {
+			return nil, fmt.Errorf("claim a job: %w", err)
 		}
-		return d, nil
+		if readable {
+			return d, nil
+		}
 	}
 }
 
@@ -59,63 +60,17 @@ type idle struct {
 
 // claim claims a job; without one the delivery is nil.
 func (q *Queue) claim(ctx context.Context) (*delivery, idle, error) {
-	// A claim that was sent is heard out, though ctx ends.
-	hear, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWord, stop) })()
-
-	nonce := rand.Text()
-	look := q.timeToLook()
-	answer, err := q.ask(ctx, func(again bool) rueidis.RedisResult {
-		return q.sendClaim(hear, nonce, look, again)
-	})
+	answer, err := q.askClaim(ctx, q.scripts.claim, nil, nil)
 	if err != nil {
 		return nil, idle{}, err
 	}
-	return q.claimed(answer)
-}
-
-// timeToLook reports whether lost leases are to be looked for: at the first
-// claim, and then often enough that one is found soon after its end.
-func (q *Queue) timeToLook() bool {
-	now := int64(time.Since(q.started)) + 1
-	last := q.lastLook.Load()
-	return (last == 0 || now-last > int64(q.config.Lease/4)) && q.lastLook.CompareAndSwap(last, now)
-}
-
-// sendClaim carries the claim script out. A server that does not know it has
-// been started anew, or is another one: then the script has to look what server
-// that is.
-func (q *Queue) sendClaim(ctx context.Context, nonce string, look, again bool) rueidis.RedisResult {
-	client := q.config.Client
-	keys := []string{q.keys.ready(), q.keys.readyOn(q.config.Host), q.keys.delayed(), q.keys.fence(), q.keys.server()}
-	args := func(look bool) []string {
-		return []string{q.keys.jobs(), q.keys.hosts(), group, q.consumer, q.config.Host, nonce,
-			millis(q.config.Lease), flag(look), flag(again)}
-	}
-	answer := client.Do(ctx, client.B().Evalsha().Sha1(q.scripts.claimDigest).Numkeys(int64(len(keys))).
-		Key(keys...).Arg(args(look || again)...).Build())
-	if reply, ok := rueidis.IsRedisErr(answer.Error()); ok && reply.IsNoScript() {
-		answer = client.Do(ctx, client.B().Eval().Script(q.scripts.claim).Numkeys(int64(len(keys))).
-			Key(keys...).Arg(args(true)...).Build())
-	}
-	return answer
-}
-
-// claimed reads the answer of the claim script.
-func (q *Queue) claimed(answer rueidis.RedisMessage) (*delivery, idle, error) {
-	parts, err := answer.ToArray()
-	if err != nil || len(parts) != 2 {
-		return nil, idle{}, errors.New("the claim script's answer is not a pair")
-	}
-	wrong, wrongErr := parts[0].AsStrSlice()
-	fields, fieldsErr := parts[1].AsStrSlice()
-	if err := errors.Join(wrongErr, fieldsErr); err != nil {
+	wrong, fields, err := pair(answer)
+	if err != nil {
 		return nil, idle{}, err
 	}
 	q.faults.say(wrong)
 	switch len(fields) {
-	case 10:
+	case deliveryFields:
 		return newDelivery(q, fields), idle{}, nil
 	case 3:
 		due, err := strconv.ParseInt(fields[0], 10, 64)
@@ -128,14 +83,54 @@ func (q *Queue) claimed(answer rueidis.RedisMessage) (*delivery, idle, error) {
 	return nil, idle{}, fmt.Errorf("the claim script gave %d fields", len(fields))
 }
 
-// setAside puts a job whose stored form can't be read on the dead list, so that
-// it neither loops nor vanishes.
-func (q *Queue) setAside(ctx context.Context, d *delivery, why error) error {
-	q.log.Error("queue_job_unreadable", "job", d.job.ID, "error", why)
-	if err := d.Dead(ctx, reasonUnreadable, nil); !errors.Is(err, worker.ErrLeaseLost) {
-		return err
+// askClaim carries out a script that claims. keys and args are what it takes
+// beside those of a claim.
+func (q *Queue) askClaim(ctx context.Context, script claimScript, keys, args []string) (rueidis.RedisMessage, error) {
+	keys = append([]string{q.keys.ready(), q.keys.readyOn(q.config.Host), q.keys.delayed(), q.keys.server()}, keys...)
+	nonce := rand.Text()
+	look := q.timeToLook()
+	return q.ask(ctx, func(again bool) rueidis.RedisResult {
+		hear, stop := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+		defer stop()
+		return script.exec(hear, q.config.Client, keys, look || again, func(look bool) []string {
+			return append([]string{q.keys.jobs(), q.keys.hosts(), group, q.consumer, q.config.Host, nonce,
+				millis(q.config.Lease), flag(look), flag(again)}, args...)
+		})
+	})
+}
+
+// pair reads the answer of a script that claims: what it found wrong, and what it
+// claimed.
+func pair(answer rueidis.RedisMessage) (wrong, fields []string, err error) {
+	parts, err := answer.ToArray()
+	if err != nil || len(parts) != 2 {
+		return nil, nil, errors.New("the claim script's answer is not a pair")
 	}
-	return nil
+	wrong, wrongErr := parts[0].AsStrSlice()
+	fields, fieldsErr := parts[1].AsStrSlice()
+	return wrong, fields, errors.Join(wrongErr, fieldsErr)
+}
+
+// timeToLook reports whether lost leases are to be looked for: at the first
+// claim, and then often enough that one is found soon after its end.
+func (q *Queue) timeToLook() bool {
+	now := int64(time.Since(q.started)) + 1
+	last := q.lastLook.Load()
+	return (last == 0 || now-last > int64(q.config.Lease/4)) && q.lastLook.CompareAndSwap(last, now)
+}
+
+// read reads a job's stored form. A job whose form can't be read is put on the
+// dead list, so that it neither loops nor vanishes.
+func (q *Queue) read(ctx context.Context, d *delivery) (readable bool, err error) {
+	unreadable := d.read()
+	if unreadable == nil {
+		return true, nil
+	}
+	q.log.Error("queue_job_unreadable", "job", d.job.ID, "error", unreadable)
+	if err := d.Dead(ctx, reasonUnreadable, nil); !errors.Is(err, worker.ErrLeaseLost) {
+		return false, err
+	}
+	return false, nil
 }
 
 // wait returns when a new entry may be there, without claiming anything.
@@ -156,6 +151,9 @@ func (q *Queue) wait(ctx context.Context, i idle) {
 		sleep(ctx, block) // the next claim says what is wrong
 	}
 }
+
+// deliveryFields is how many fields the claim script gives of a job.
+const deliveryFields = 10
 
 // newDelivery takes the fields that the claim script gives of a job.
 func newDelivery(q *Queue, f []string) *delivery {

@@ -1,18 +1,14 @@
--- Claims one job, or says how long nothing will come of asking again.
--- KEYS: ready, ready of this host, delayed, fence, server
--- ARGV: prefix of jobs, prefix of host streams, group, consumer, host, nonce,
---       lease in ms, '1' to look for lost leases, '1' when the answer to a claim
---       with this nonce may have been lost
--- Returns two lists, what is wrong and what was claimed: id, body, data,
--- attempts, stalls, passed, token, stream, entry, '1' when the attempt may have run before.
--- When nothing was claimed: ms until it is worth to ask again or -1, last id of
--- ready, last id of ready of this host.
-local jobs, hosts, group, consumer, host, nonce, lease, look, again = unpack(ARGV)
+-- Claims one job.
+-- KEYS 1 to 4: ready, ready of this host, delayed, server
+-- ARGV 1 to 9: prefix of jobs, prefix of host streams, group, consumer, host,
+--       nonce, lease in ms, '1' to look for lost leases, '1' when the answer to a
+--       claim with this nonce may have been lost
+local ready, ready_here, delayed, server_key = unpack(KEYS, 1, 4)
+local jobs, hosts, group, consumer, host, nonce, lease, look, again = unpack(ARGV, 1, 9)
 lease = tonumber(lease)
-local now = now_ms()
 local faults = {}
 local passed_over = {}
-local token, changed, since
+local changed, since
 
 local function fault(what)
   if #faults < 20 then faults[#faults + 1] = what end
@@ -34,51 +30,44 @@ local function call(key, ...)
   return answer
 end
 
--- Takes the next token before anything is claimed. The nonce alone keeps tokens
--- apart after the counter was lost.
-local function take_token()
-  local n = redis.pcall('INCR', KEYS[4])
-  if type(n) == 'table' and not string.find(n.err, 'OOM', 1, true) then
-    fault(KEYS[4] .. ': ' .. n.err)
-    redis.call('DEL', KEYS[4])
-    n = redis.call('INCR', KEYS[4])
-  end
-  if type(n) == 'table' then return n end
-  token = whole(n) .. ':' .. nonce
-end
-
 -- What is known of the server that answers: changed is since when it is this one,
 -- 0 for ever, and since is since when it has been answering without a gap.
 local function look_at_server()
-  local server = read(KEYS[5], 'run', 'changed', 'since', 'seen')
-  local changed, since, seen = tonumber(server.changed) or 0, tonumber(server.since), tonumber(server.seen)
-  if look ~= '1' then return changed, since or now end
+  local now = now_ms()
+  local server, foreign = read(server_key, 'run', 'changed', 'since', 'seen')
+  local seen = tonumber(server.seen)
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
   local other = server.run ~= run
+  changed, since = tonumber(server.changed) or 0, tonumber(server.since)
   if other and server.run then changed = now end
   if other or not since or not seen or now - seen > lease / 2 or since > now then since = now end
-  if not call(KEYS[5], 'HSET', KEYS[5], 'run', run, 'changed', whole(changed), 'since', whole(since), 'seen', whole(now)) then
-    redis.call('DEL', KEYS[5])
+  if foreign then
+    fault(server_key .. ': ' .. foreign.err)
+    redis.call('DEL', server_key)
   end
-  return changed, since
+  -- A server out of memory keeps what it knew, and nobody is taken for lost.
+  call(server_key, 'HSET', server_key, 'run', run, 'changed', whole(changed), 'since', whole(since), 'seen', whole(now))
 end
 
 -- excluded: this host handed the job back, and another one still may take it.
 local function excluded(job)
-  return job.not_host == host and now < (tonumber(job.not_until) or 0)
+  return job.not_host == host and now_ms() < (tonumber(job.not_until) or 0)
 end
 
+-- Makes claimable what has become due.
 local function promote()
-  local ids = call(KEYS[3], 'ZRANGEBYSCORE', KEYS[3], '-inf', whole(now), 'LIMIT', 0, 100)
+  if redis.call('EXISTS', delayed) == 0 then return end
+  local now = now_ms()
+  local ids = call(delayed, 'ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, 100)
   for _, id in ipairs(ids or {}) do
     local key = jobs .. id
     local job = read(key, 'state', 'only_host')
-    local refused = job.state == 'delayed' and make_ready(key, stream_of(job.only_host, KEYS[1], hosts), id)
+    local refused = job.state == 'delayed' and make_ready(key, stream_of(job.only_host, ready, hosts), id)
     if refused then
       fault(key .. ': ' .. refused.err)
-      redis.call('ZADD', KEYS[3], whole(now + 60000), id)
+      redis.pcall('ZADD', delayed, whole(now + 60000), id)
     else
-      redis.call('ZREM', KEYS[3], id)
+      redis.call('ZREM', delayed, id)
     end
   end
 end
@@ -91,7 +80,8 @@ local function field_id(fields)
 end
 
 local function read_job(id)
-  return read(jobs .. id, 'body', 'data', 'state', 'entry', 'token', 'attempts', 'stalls', 'passed', 'placed', 'not_host', 'not_until')
+  return read(jobs .. id, 'body', 'data', 'state', 'entry', 'token', 'claims', 'attempts', 'stalls', 'passed', 'placed',
+    'not_host', 'not_until')
 end
 
 local function as_delivery(id, job, stream, entry)
@@ -121,9 +111,12 @@ local function deliver(stream, entry, fields, stalled)
     return nil
   end
   if stalled then job.stalls = whole(count(job.stalls) + 1) end
-  job.token = token
-  redis.call('HSET', jobs .. id, 'state', 'running', 'token', token, 'host', host, 'stalls', count(job.stalls))
-  redis.call('HDEL', jobs .. id, 'not_host', 'not_until')
+  -- A promoted replica can count a claim again: the nonce keeps the two apart.
+  local claims = whole(count(job.claims) + 1)
+  job.token = claims .. ':' .. nonce
+  redis.call('HSET', jobs .. id, 'state', 'running', 'token', job.token, 'claims', claims, 'host', host,
+    'stalls', count(job.stalls))
+  if job.not_host then redis.call('HDEL', jobs .. id, 'not_host', 'not_until') end
   return as_delivery(id, job, stream, entry)
 end
 
@@ -202,26 +195,6 @@ local function drop_consumers(stream)
   end
 end
 
-local function claim()
-  changed, since = look_at_server()
-  if again == '1' then
-    local d = repeated(KEYS[2]) or repeated(KEYS[1])
-    if d then return d end
-  end
-  promote()
-  if look == '1' then
-    drop_consumers(KEYS[1])
-    drop_consumers(KEYS[2])
-    -- Workers can't extend while the server is away, nor does a promoted one know
-    -- of the last claims: for one lease after that nobody is taken for lost.
-    if now - since >= lease then
-      local d = lost_leases(KEYS[2]) or lost_leases(KEYS[1])
-      if d then return d end
-    end
-  end
-  return next_entry(KEYS[2]) or next_entry(KEYS[1])
-end
-
 local function last_id(stream)
   local e = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)
   return e[1] and e[1][1] or '0-0'
@@ -229,19 +202,41 @@ end
 
 local function until_due()
   if left == 0 then return 0 end
-  local first = redis.pcall('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-  return first[2] and math.max(tonumber(first[2]) - now, 0) or -1
+  local first = redis.pcall('ZRANGE', delayed, 0, 0, 'WITHSCORES')
+  return first[2] and math.max(tonumber(first[2]) - now_ms(), 0) or -1
 end
 
-local function anything()
-  return redis.pcall('XLEN', KEYS[1]) ~= 0 or redis.pcall('XLEN', KEYS[2]) ~= 0 or redis.call('EXISTS', KEYS[3]) == 1
+-- Claims a job. Returns id, body, data, attempts, stalls, passed, token, stream,
+-- entry, '1' when the attempt may have run before; nil when there is none.
+local function take()
+  if look == '1' then
+    look_at_server()
+  else
+    changed = tonumber(redis.pcall('HGET', server_key, 'changed')) or 0
+  end
+  if again == '1' then
+    local d = repeated(ready_here) or repeated(ready)
+    if d then return d end
+  end
+  promote()
+  if look == '1' then
+    drop_consumers(ready)
+    drop_consumers(ready_here)
+    -- Workers can't extend while the server is away, nor does a promoted one know
+    -- of the last claims: for one lease after that nobody is taken for lost.
+    if now_ms() - since >= lease then
+      local d = lost_leases(ready_here) or lost_leases(ready)
+      if d then return d end
+    end
+  end
+  return redis.pcall('XLEN', ready_here) ~= 0 and next_entry(ready_here) or next_entry(ready)
 end
 
-local d
-if look == '1' or anything() then
-  local refused = take_token()
-  if refused then return refused end
-  d = claim()
+-- Claims a job. Returns two lists, what is wrong and what was claimed: see take.
+-- When nothing was claimed: ms until it is worth to ask again or -1, last id of
+-- ready, last id of ready of this host.
+local function claim()
+  local d = take()
+  if d then return {faults, d} end
+  return {faults, {whole(until_due()), last_id(ready), last_id(ready_here)}}
 end
-if d then return {faults, d} end
-return {faults, {whole(until_due()), last_id(KEYS[1]), last_id(KEYS[2])}}

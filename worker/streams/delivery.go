@@ -12,7 +12,7 @@ import (
 	"github.com/edgehero/dispatch/worker"
 )
 
-var _ worker.Delivery = (*delivery)(nil)
+var _ worker.DoneNexter = (*delivery)(nil)
 
 // maxPassed bounds how many hosts that passed a job on are kept.
 const maxPassed = 64
@@ -40,11 +40,11 @@ func (d *delivery) Extend(ctx context.Context) (cancel bool, err error) {
 		return false, d.lost("extend a lease")
 	}
 	q := d.queue
-	answer, err := q.run(ctx, "extend a lease", q.scripts.extend,
+	answer, err := q.run(ctx, q.scripts.extend,
 		[]string{q.keys.job(d.job.ID), d.stream, q.keys.server()},
 		[]string{d.token, group, q.consumer, d.entry})
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("extend a lease: %w", err)
 	}
 	if answer == "lost" {
 		return false, d.lost("extend a lease")
@@ -53,11 +53,43 @@ func (d *delivery) Extend(ctx context.Context) (cancel bool, err error) {
 }
 
 func (d *delivery) Done(ctx context.Context, rec *record.Record) error {
+	return d.settle(ctx, finished(rec))
+}
+
+// DoneNext settles the job and claims the next one in one script. A claim that
+// fails is no error: the next Next says what is wrong.
+func (d *delivery) DoneNext(ctx context.Context, rec *record.Record) (worker.Delivery, error) {
+	var next *delivery
+	err := d.settleBy(ctx, finished(rec), func(keys, args []string) (string, error) {
+		answer, err := d.queue.askClaim(ctx, d.queue.scripts.settleClaim, keys, args)
+		if err != nil {
+			return "", err
+		}
+		if !answer.IsArray() {
+			return answer.ToString()
+		}
+		wrong, fields, err := pair(answer)
+		if err == nil && len(fields) == deliveryFields {
+			next = newDelivery(d.queue, fields)
+		}
+		d.queue.faults.say(wrong)
+		return "ok", err
+	})
+	if err != nil || next == nil {
+		return nil, err
+	}
+	if readable, err := d.queue.read(ctx, next); err != nil || !readable {
+		return nil, nil
+	}
+	return next, nil
+}
+
+func finished(rec *record.Record) ending {
 	answer := worker.CancelTooLate
 	if rec != nil && rec.Reason == record.OperatorCancel {
 		answer = worker.CancelStopped
 	}
-	return d.settle(ctx, ending{what: "done", word: string(answer), record: rec})
+	return ending{what: "done", word: string(answer), record: rec}
 }
 
 func (d *delivery) Retry(ctx context.Context, after time.Duration, rec *record.Record) error {
@@ -89,45 +121,64 @@ type ending struct {
 	record *record.Record
 }
 
+func (e ending) String() string { return "settle a job (" + e.what + ")" }
+
 func (d *delivery) settle(ctx context.Context, e ending) error {
-	doing := "settle a job (" + e.what + ")"
+	return d.settleBy(ctx, e, func(keys, args []string) (string, error) {
+		return d.queue.run(ctx, d.queue.scripts.settle, keys, args)
+	})
+}
+
+// settleBy settles through a script that answers as the settle script does.
+func (d *delivery) settleBy(ctx context.Context, e ending, script func(keys, args []string) (string, error)) error {
 	select {
 	case d.settling <- struct{}{}:
 		defer func() { <-d.settling }()
 	case <-ctx.Done():
-		return fmt.Errorf("%s: %w", doing, ctx.Err())
+		return fmt.Errorf("%v: %w", e, ctx.Err())
 	}
 	if d.over.Load() {
-		return d.lost(doing)
+		return d.lost(e.String())
 	}
-	mirrored, passed := "", ""
-	if e.record != nil {
-		text, err := json.Marshal(e.record)
-		if err != nil {
-			return fmt.Errorf("%s: write its record: %w", doing, err)
-		}
-		mirrored = string(text)
+	mirrored, err := e.mirrored()
+	if err != nil {
+		return fmt.Errorf("%v: write its record: %w", e, err)
 	}
-	if e.passed != nil {
-		text, err := json.Marshal(e.passed)
-		if err != nil {
-			return fmt.Errorf("%s: %w", doing, err)
-		}
-		passed = string(text)
+	passed, err := e.passedOn()
+	if err != nil {
+		return fmt.Errorf("%v: %w", e, err)
 	}
 	q, id := d.queue, d.job.ID
-	answer, err := q.run(ctx, doing, q.scripts.settle,
+	answer, err := script(
 		[]string{q.keys.job(id), d.stream, q.keys.ended(id), q.keys.record(id), q.keys.delayed(), q.keys.dead()},
 		[]string{id, d.token, group, d.entry, e.what, millis(e.after), e.word,
 			mirrored, millis(q.config.RecordLife), millis(q.config.History), passed})
 	if err != nil {
-		return err
+		return fmt.Errorf("%v: %w", e, err)
 	}
 	if answer == "lost" {
-		return d.lost(doing)
+		return d.lost(e.String())
 	}
 	d.over.Store(true)
 	return nil
+}
+
+// mirrored returns the text of the mirrored record, "" for none.
+func (e ending) mirrored() (string, error) {
+	if e.record == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(e.record)
+	return string(text), err
+}
+
+// passedOn returns the stored form of the hosts that passed the job on.
+func (e ending) passedOn() (string, error) {
+	if e.passed == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(e.passed)
+	return string(text), err
 }
 
 func (d *delivery) lost(doing string) error {

@@ -4,9 +4,9 @@
 // # What it promises
 //
 // A job is known from its Submit until it is settled, and its id is unique for
-// that long. It is delivered at least once. Each delivery has a fencing token,
-// and every change of a job's state is one script that checks it on the server's
-// clock: a worker that lost its lease can't extend, settle, retry or defer, and
+// that long. It is delivered at least once. Each delivery has a fencing token, the
+// number of the job's claim and a nonce, and every change of a job's state is one
+// script that checks it on the server's clock: a worker that lost its lease can't extend, settle, retry or defer, and
 // changes nothing.
 //
 // # What it cannot promise
@@ -29,9 +29,8 @@
 //	P ready:HOST      stream: jobs that only this host may run
 //	P delayed         sorted set: jobs by the instant (ms) they become due
 //	P dead            stream: jobs that are not tried again, and why
-//	P ended:ID        hash: how a job ended, for a while
+//	P ended:ID        text: how a job ended, for a while
 //	P runs:rec:ID     text: the job's record as other hosts may read it, for a while
-//	P fence           counter: the last fencing token
 //	P server          hash: which server answers, since when, and since when
 //	                  without a gap
 //

@@ -58,11 +58,16 @@ local function drop_entry(stream, group, entry)
   redis.pcall('XDEL', stream, entry)
 end
 
--- Keeps how a job ended, for a while, and forgets the job.
-local function keep_ended(job_key, ended_key, job, answer, settled, history)
-  redis.call('DEL', job_key, ended_key)
-  redis.call('HSET', ended_key, 'answer', answer, 'settled', settled, 'at', whole(now_ms()),
-    'attempts', count(job.attempts), 'stalls', count(job.stalls))
-  redis.call('PEXPIRE', ended_key, history)
+-- How a job ended, from the text that keep_ended left: the answer to a cancel or
+-- '-', what settled it or '-'; nil when it is not known.
+local function read_ended(ended_key)
+  local text = redis.pcall('GET', ended_key)
+  if type(text) ~= 'string' then return nil end
+  return string.match(text, '^(%S+) (%S+) %d+ %d+$')
 end
 
+-- Keeps how a job ended, for a while, and forgets the job.
+local function keep_ended(job_key, ended_key, job, answer, settled, history)
+  redis.call('DEL', job_key)
+  redis.call('SET', ended_key, table.concat({answer, settled, count(job.attempts), count(job.stalls)}, ' '), 'PX', history)
+end

@@ -29,11 +29,11 @@ func (q *Queue) Submit(ctx context.Context, job worker.Job) error {
 	if err != nil {
 		return fmt.Errorf("submit a job: %w", err)
 	}
-	answer, err := q.run(ctx, "submit a job", q.scripts.submit,
+	answer, err := q.run(ctx, q.scripts.submit,
 		[]string{q.keys.job(job.ID), q.keys.ended(job.ID), q.keys.ready(), q.keys.delayed()},
 		[]string{job.ID, body, data, millis(job.Delay), job.Host, q.keys.hosts(), rand.Text()})
 	if err != nil {
-		return err
+		return fmt.Errorf("submit a job: %w", err)
 	}
 	if answer == "duplicate" {
 		return fmt.Errorf("submit a job: %.64q: %w", job.ID, worker.ErrDuplicate)
@@ -43,11 +43,11 @@ func (q *Queue) Submit(ctx context.Context, job worker.Job) error {
 
 // Cancel asks for a job to be stopped wherever it is.
 func (q *Queue) Cancel(ctx context.Context, id string) (worker.CancelAnswer, error) {
-	answer, err := q.run(ctx, "cancel a job", q.scripts.cancel,
+	answer, err := q.run(ctx, q.scripts.cancel,
 		[]string{q.keys.job(id), q.keys.ended(id), q.keys.delayed(), q.keys.ready()},
 		[]string{id, group, q.keys.hosts(), millis(q.config.History)})
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("cancel a job: %w", err)
 	}
 	if answer == "unknown" {
 		return "", fmt.Errorf("cancel a job: %.64q: %w", id, worker.ErrUnknownJob)
@@ -57,10 +57,10 @@ func (q *Queue) Cancel(ctx context.Context, id string) (worker.CancelAnswer, err
 
 // Requeue makes a dead job due again with no attempts counted.
 func (q *Queue) Requeue(ctx context.Context, id string) error {
-	answer, err := q.run(ctx, "requeue a job", q.scripts.requeue,
+	answer, err := q.run(ctx, q.scripts.requeue,
 		[]string{q.keys.job(id), q.keys.ready(), q.keys.dead()}, []string{id, q.keys.hosts(), rand.Text()})
 	if err != nil {
-		return err
+		return fmt.Errorf("requeue a job: %w", err)
 	}
 	if answer == "unknown" {
 		return fmt.Errorf("requeue a job: no dead job %.64q: %w", id, worker.ErrUnknownJob)
@@ -78,15 +78,32 @@ func (q *Queue) Status(ctx context.Context, id string) (worker.Status, error) {
 	if job["body"] != "" {
 		return jobStatus(id, job)
 	}
-	ended, err := q.hash(ctx, q.keys.ended(id))
+	return q.endedStatus(ctx, id)
+}
+
+// endedStatus reads the status of a job from how it ended.
+func (q *Queue) endedStatus(ctx context.Context, id string) (worker.Status, error) {
+	answer, err := q.ask(ctx, func(bool) rueidis.RedisResult {
+		return q.config.Client.Do(ctx, q.config.Client.B().Get().Key(q.keys.ended(id)).Build())
+	})
+	if rueidis.IsRedisNil(err) {
+		return worker.Status{}, fmt.Errorf("read a job's status: %.64q: %w", id, worker.ErrUnknownJob)
+	}
 	if err != nil {
 		return worker.Status{}, fmt.Errorf("read a job's status: %w", err)
 	}
-	if ended["at"] == "" {
-		return worker.Status{}, fmt.Errorf("read a job's status: %.64q: %w", id, worker.ErrUnknownJob)
+	text, err := answer.ToString()
+	if err != nil {
+		return worker.Status{}, fmt.Errorf("read a job's status: %w", err)
 	}
-	status := worker.Status{State: worker.Settled, Cancel: worker.CancelAnswer(ended["answer"]), Job: worker.Job{ID: id}}
-	status.Attempts, status.Stalls = number(ended, "attempts"), number(ended, "stalls")
+	status := worker.Status{State: worker.Settled, Job: worker.Job{ID: id}}
+	var settled string
+	if _, err := fmt.Sscanf(text, "%s %s %d %d", &status.Cancel, &settled, &status.Attempts, &status.Stalls); err != nil {
+		return worker.Status{}, fmt.Errorf("read a job's status: how job %.64q ended is %.64q, want four words", id, text)
+	}
+	if status.Cancel == "-" {
+		status.Cancel = ""
+	}
 	return status, nil
 }
 

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"context"
 	"crypto/sha1"
 	_ "embed"
 	"encoding/hex"
@@ -8,7 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The scripts, each one change of state. Each is preceded by prelude.lua.
+// The parts of the scripts. Each script is one change of state, or an end and the
+// claim after it.
 var (
 	//go:embed prelude.lua
 	preludeText string
@@ -20,6 +22,8 @@ var (
 	extendText string
 	//go:embed settle.lua
 	settleText string
+	//go:embed settle_claim.lua
+	settleClaimText string
 	//go:embed cancel.lua
 	cancelText string
 	//go:embed requeue.lua
@@ -28,18 +32,37 @@ var (
 
 type scripts struct {
 	submit, extend, settle, cancel, requeue *rueidis.Lua
-	// claim is not of the client's type: that a server does not know it says
-	// something, see Queue.sendClaim.
-	claim, claimDigest string
+	claim, settleClaim                      claimScript
 }
 
 func newScripts() scripts {
 	script := func(text string) *rueidis.Lua { return rueidis.NewLuaScript(preludeText + text) }
-	claim := preludeText + claimText
-	digest := sha1.Sum([]byte(claim)) // how EVALSHA names a script
 	return scripts{
-		submit: script(submitText), extend: script(extendText),
-		settle: script(settleText), cancel: script(cancelText), requeue: script(requeueText),
-		claim: claim, claimDigest: hex.EncodeToString(digest[:]),
+		submit: script(submitText), extend: script(extendText), cancel: script(cancelText), requeue: script(requeueText),
+		settle:      script(settleText + "return settle(KEYS, ARGV)"),
+		claim:       newClaimScript(preludeText + claimText + "return claim()"),
+		settleClaim: newClaimScript(preludeText + claimText + settleText + settleClaimText),
 	}
+}
+
+// A claimScript claims. It is not of the client's type, because it has to know
+// when a server does not know it: that one has been started anew, or is another
+// one, and then the script has to look what server it is.
+type claimScript struct{ text, digest string }
+
+func newClaimScript(text string) claimScript {
+	digest := sha1.Sum([]byte(text)) // how EVALSHA names a script
+	return claimScript{text, hex.EncodeToString(digest[:])}
+}
+
+// exec carries the script out. args gives its arguments, with or without a look
+// at the server.
+func (s claimScript) exec(ctx context.Context, client rueidis.Client, keys []string, look bool, args func(look bool) []string) rueidis.RedisResult {
+	answer := client.Do(ctx, client.B().Evalsha().Sha1(s.digest).Numkeys(int64(len(keys))).
+		Key(keys...).Arg(args(look)...).Build())
+	if reply, ok := rueidis.IsRedisErr(answer.Error()); ok && reply.IsNoScript() {
+		answer = client.Do(ctx, client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).
+			Key(keys...).Arg(args(true)...).Build())
+	}
+	return answer
 }

@@ -3,7 +3,6 @@ package streams
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -67,18 +66,14 @@ func away(err error) bool {
 }
 
 // run carries a script out and returns its answer as text.
-func (q *Queue) run(ctx context.Context, what string, script *rueidis.Lua, keys, args []string) (string, error) {
+func (q *Queue) run(ctx context.Context, script *rueidis.Lua, keys, args []string) (string, error) {
 	answer, err := q.ask(ctx, func(bool) rueidis.RedisResult {
 		return script.Exec(ctx, q.config.Client, keys, args)
 	})
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", what, err)
+		return "", err
 	}
-	text, err := answer.ToString()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", what, err)
-	}
-	return text, nil
+	return answer.ToString()
 }
 
 // hash reads a hash; a missing one is empty.
