@@ -25,9 +25,9 @@ var reportText string
 
 // The page needs neither a network nor a script.
 var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
+	"add":     func(a, b int) int { return a + b },
 	"percent": func(f float64) string { return fmt.Sprintf("%.3f%%", 100*f) },
 	"took":    func(s seconds) string { return roundDuration(time.Duration(s)).String() },
-	"mib":     func(n int64) string { return fmt.Sprintf("%d MiB", n) },
 }).Parse(reportText))
 
 func report(_ context.Context, p *program, args []string) error {

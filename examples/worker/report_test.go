@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,5 +125,96 @@ func TestReportPage(t *testing.T) {
 	var empty bytes.Buffer
 	if err := reportPage.Execute(&empty, newReport(runList{}, reportStart, reportStart.Add(time.Hour))); err != nil {
 		t.Errorf("the page of no runs: %v", err)
+	}
+}
+
+// Whoever can't see the bars is told what they show.
+func TestReportNamesItsPictures(t *testing.T) {
+	var out bytes.Buffer
+	if err := reportPage.Execute(&out, sampleReport()); err != nil {
+		t.Fatal(err)
+	}
+	pictures := strings.Split(out.String(), "<svg ")[1:]
+	for _, picture := range pictures {
+		tag, _, _ := strings.Cut(picture, ">")
+		if _, label, _ := strings.Cut(tag, `role="img" aria-label="`); !regexp.MustCompile(`^[^"]*[0-9][^"]*"`).MatchString(label) {
+			t.Errorf("a picture has no label with a number: <svg %s>", tag)
+		}
+	}
+	for _, want := range []string{`<html lang="en">`, "<title>Runs 2026-05-01 to 2026-05-08</title>", `<th scope="col">`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if len(pictures) == 0 || strings.Contains(out.String(), "<th>") {
+		t.Errorf("the page has %d pictures, or a header that heads nothing", len(pictures))
+	}
+}
+
+// The colours of both themes stand out from their background as WCAG 2 asks:
+// 4.5 for text, 3 for what a picture shows.
+func TestReportContrast(t *testing.T) {
+	themes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(reportText, -1)
+	if len(themes) != 2 {
+		t.Fatalf("the page has %d themes, want light and dark", len(themes))
+	}
+	for i, theme := range themes {
+		colors := map[string]string{}
+		for _, match := range regexp.MustCompile(`--([a-z]+): #([0-9a-f]+);`).FindAllStringSubmatch(theme[1], -1) {
+			colors[match[1]] = match[2]
+		}
+		for name, least := range map[string]float64{"ink": 4.5, "dim": 4.5, "completed": 3, "policy": 3, "failed": 3, "wait": 3, "run": 3} {
+			if got := contrast(t, colors[name], colors["bg"]); got < least {
+				t.Errorf("theme %d: --%s on --bg has a contrast of %.2f, want %.1f", i, name, got, least)
+			}
+		}
+	}
+}
+
+// contrast is the ratio of two colours by WCAG 2.
+func contrast(t *testing.T, a, b string) float64 {
+	t.Helper()
+	light, dark := luminance(t, a)+0.05, luminance(t, b)+0.05
+	return max(light, dark) / min(light, dark)
+}
+
+func luminance(t *testing.T, color string) (sum float64) {
+	t.Helper()
+	if len(color) == 3 {
+		color = string([]byte{color[0], color[0], color[1], color[1], color[2], color[2]})
+	}
+	n, err := strconv.ParseUint(color, 16, 24)
+	if err != nil {
+		t.Fatalf("color %q: %v", color, err)
+	}
+	for i, weight := range []float64{0.0722, 0.7152, 0.2126} {
+		c := float64(n>>(8*i)&0xff) / 255
+		if c <= 0.04045 {
+			sum += weight * c / 12.92
+		} else {
+			sum += weight * math.Pow((c+0.055)/1.055, 2.4)
+		}
+	}
+	return sum
+}
+
+// An outcome of a later build is counted as itself, never as a failure.
+func TestReportOfAnotherOutcome(t *testing.T) {
+	r, err := record.Parse([]byte(`{"jobId":"a","outcome":"postponed","startedAt":"2026-05-01T10:00:00.000Z"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var totals runTotals
+	totals.add(r)
+	if diff := cmp.Diff(runTotals{Runs: 1, Other: 1}, totals); diff != "" {
+		t.Errorf("totals (-want +got):\n%s", diff)
+	}
+	var out bytes.Buffer
+	page := newReport(runList{Runs: []record.Record{r}, Totals: totals}, reportStart, reportStart.Add(24*time.Hour))
+	if err := reportPage.Execute(&out, page); err != nil {
+		t.Fatal(err)
+	}
+	if want := "failed 0, of another outcome 1."; !strings.Contains(out.String(), want) {
+		t.Errorf("the page lacks %q", want)
 	}
 }

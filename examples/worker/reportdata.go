@@ -20,6 +20,9 @@ const suggestedMargin = 0.25
 // fewestPeaks is how many runs a suggestion needs behind it.
 const fewestPeaks = 5
 
+// narrowest is the least width of a run's bar, in shares of the page's time.
+const narrowest = 0.002
+
 // A reportData is what the page shows, and what report prints as JSON: without
 // the places of its bars.
 type reportData struct {
@@ -162,10 +165,10 @@ func timelines(runs []record.Record, from, to time.Time) []hostTimeline {
 			line.Rows, free[host] = append(line.Rows, nil), append(free[host], time.Time{})
 		}
 		free[host][row] = r.end
-		left := math.Max(0, r.start.Sub(from).Seconds()/span)
+		left := min(max(0, r.start.Sub(from).Seconds()/span), 1-narrowest)
 		line.Rows[row] = append(line.Rows[row], timelineBar{
 			Job: r.JobID, Outcome: r.Outcome, Start: record.At(r.start), Took: seconds(r.end.Sub(r.start)), Left: left,
-			Width: math.Max(0.001, math.Min(1-left, r.end.Sub(r.start).Seconds()/span)),
+			Width: max(narrowest, min(1-left, r.end.Sub(r.start).Seconds()/span)),
 		})
 	}
 	list := []hostTimeline{}

@@ -34,6 +34,7 @@ type runTotals struct {
 	Completed   int     `json:"completed"`
 	Policy      int     `json:"policy"`
 	Failed      int     `json:"failed"`
+	Other       int     `json:"other"`   // of an outcome that this build does not know
 	Seconds     float64 `json:"seconds"` // from start to end, summed
 	Unreadable  int     `json:"unreadable"`
 	Unparseable int     `json:"unparseable"`
@@ -123,8 +124,10 @@ func (t *runTotals) add(r record.Record) {
 		t.Completed++
 	case record.Policy:
 		t.Policy++
-	default:
+	case record.Failed:
 		t.Failed++
+	default:
+		t.Other++
 	}
 	if took, ok := duration(r); ok {
 		t.Seconds += took.Seconds()
@@ -146,8 +149,8 @@ func (p *program) printRuns(list runList) error {
 		return err
 	}
 	n := list.Totals
-	_, err := fmt.Fprintf(p.stdout, "%d runs: %d completed, %d policy, %d failed; %.1f s in all; %d of a newer version, %d unparseable\n",
-		n.Runs, n.Completed, n.Policy, n.Failed, n.Seconds, n.Unreadable, n.Unparseable)
+	_, err := fmt.Fprintf(p.stdout, "%d runs: %d completed, %d policy, %d failed, %d other; %.1f s in all; %d of a newer version, %d unparseable\n",
+		n.Runs, n.Completed, n.Policy, n.Failed, n.Other, n.Seconds, n.Unreadable, n.Unparseable)
 	return err
 }
 
