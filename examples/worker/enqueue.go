@@ -13,8 +13,9 @@ var enqueueCommand = command{
 	name:    "enqueue",
 	args:    "JOBFILE",
 	summary: "put a job into the queue",
-	example: "  worker enqueue examples/jobs/count-in-container.json\n  worker enqueue -delay 10m job.json",
-	run:     enqueue,
+	example: "  worker enqueue examples/jobs/count-in-container.json\n  worker enqueue -delay 10m job.json\n" +
+		"  worker enqueue -redis 127.0.0.1:6379 job.json",
+	run: enqueue,
 }
 
 var cancelCommand = command{
@@ -32,8 +33,8 @@ type enqueued struct {
 
 func enqueue(ctx context.Context, p *program, args []string) error {
 	f := p.flags()
-	var data string
-	bindData(f, &data)
+	var flags queueFlags
+	flags.bind(f)
 	delay := f.Duration("delay", 0, "how long the job waits before it is due")
 	asJSON := f.Bool("json", false, "print JSON")
 	args, err := p.parse(f, args, 1, 1)
@@ -45,7 +46,7 @@ func enqueue(ctx context.Context, p *program, args []string) error {
 		return err
 	}
 	job.Delay = *delay
-	err = withSpool(data, func(producer worker.Producer) error {
+	err = withQueue(ctx, flags, 0, func(ctx context.Context, producer worker.Producer) error {
 		return producer.Submit(ctx, job)
 	})
 	if errors.Is(err, worker.ErrDuplicate) {
@@ -72,8 +73,8 @@ const askAgain = 200 * time.Millisecond
 
 func cancel(ctx context.Context, p *program, args []string) error {
 	f := p.flags()
-	var data string
-	bindData(f, &data)
+	var flags queueFlags
+	flags.bind(f)
 	wait := f.Duration("wait", 30*time.Second, "how long to wait for a running job's worker")
 	asJSON := f.Bool("json", false, "print JSON")
 	args, err := p.parse(f, args, 1, 1)
@@ -81,7 +82,7 @@ func cancel(ctx context.Context, p *program, args []string) error {
 		return err
 	}
 	var answer worker.CancelAnswer
-	err = withSpool(data, func(producer worker.Producer) error {
+	err = withQueue(ctx, flags, *wait, func(ctx context.Context, producer worker.Producer) error {
 		answer, err = awaitCancel(ctx, producer, args[0], *wait)
 		return err
 	})
@@ -118,13 +119,4 @@ func awaitCancel(ctx context.Context, producer worker.Producer, id string, wait 
 		case <-ticker.C:
 		}
 	}
-}
-
-// withSpool opens the queue of a data folder for one use.
-func withSpool(data string, use func(worker.Producer) error) error {
-	s, err := openSpool(data, "", nil)
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(s), s.Close())
 }

@@ -5,13 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/edgehero/dispatch/livejobs"
 	"github.com/edgehero/dispatch/livejobs/redisrow"
@@ -23,9 +20,6 @@ var liveCommand = command{
 	example: "  worker live -redis 127.0.0.1:6379\n  worker live -redis rediss://user:password@redis.example:6380/0 -json",
 	run:     live,
 }
-
-// liveLimit bounds how long a registry is waited for.
-const liveLimit = 10 * time.Second
 
 // A liveFleet is the JSON form of what live prints.
 type liveFleet struct {
@@ -53,13 +47,13 @@ type liveSkipped struct {
 
 func live(ctx context.Context, p *program, args []string) error {
 	f := p.flags()
-	address := f.String("redis", "", "the registry's `address`: host:port or redis://user:password@host:port/number, rediss:// for TLS")
-	prefix := f.String("prefix", redisrow.DefaultPrefix, "what the registry's keys begin with")
+	var redis redisFlags
+	redis.bind(f)
 	asJSON := f.Bool("json", false, "print JSON")
 	if _, err := p.parse(f, args, 0, 0); err != nil {
 		return err
 	}
-	snapshot, err := readLive(ctx, *address, *prefix)
+	snapshot, err := readLive(ctx, redis)
 	if err != nil {
 		return err
 	}
@@ -67,28 +61,25 @@ func live(ctx context.Context, p *program, args []string) error {
 	if *asJSON {
 		return p.printJSON(liveForm(snapshot))
 	}
-	return p.printLive(snapshot, *prefix)
+	return p.printLive(snapshot, cmp.Or(redis.prefix, redisrow.DefaultPrefix))
 }
 
-func readLive(ctx context.Context, address, prefix string) (redisrow.Snapshot, error) {
-	if address == "" {
+func readLive(ctx context.Context, redis redisFlags) (redisrow.Snapshot, error) {
+	if redis.address == "" {
 		return redisrow.Snapshot{}, usagef("flag -redis is missing: it names the Redis server to which the workers publish, such as 127.0.0.1:6379")
 	}
-	if !strings.Contains(address, "://") {
-		address = (&url.URL{Scheme: "redis", Host: address}).String()
-	}
-	option, err := redisrow.ClientOption(address)
+	option, err := redisrow.ClientOption(redis.url())
 	if err != nil {
 		return redisrow.Snapshot{}, usagef("flag -redis: %w", err)
 	}
-	client, err := rueidis.NewClient(option)
+	client, err := connectRedis(option)
 	if err != nil {
-		return redisrow.Snapshot{}, unavailablef("no Redis server answers at %s: %w", strings.Join(option.InitAddress, ", "), err)
+		return redisrow.Snapshot{}, err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, liveLimit)
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	snapshot, err := redisrow.Fleet(ctx, client, redisrow.FleetConfig{Prefix: prefix})
+	snapshot, err := redisrow.Fleet(ctx, client, redisrow.FleetConfig{Prefix: redis.prefix})
 	if errors.Is(err, redisrow.ErrConfig) {
 		return redisrow.Snapshot{}, usagef("%w", err)
 	}

@@ -8,25 +8,26 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"path/filepath"
 	"time"
 
 	"github.com/edgehero/dispatch/jobsize"
 	"github.com/edgehero/dispatch/livejobs"
+	"github.com/edgehero/dispatch/livejobs/redisrow"
 	"github.com/edgehero/dispatch/worker"
-	"github.com/edgehero/dispatch/worker/spool"
 )
 
 var serveCommand = command{
 	name:    "serve",
 	summary: "take jobs off the queue until a signal comes; a second one ends at once",
-	example: "  worker serve -slots 4 -allow-process\n  DISPATCH_DATA=/var/lib/dispatch worker serve -drain 30s",
-	run:     serve,
+	example: "  worker serve -slots 4 -allow-process\n  DISPATCH_DATA=/var/lib/dispatch worker serve -drain 30s\n" +
+		"  DISPATCH_REDIS=redis://user:password@redis.example:6379 worker serve",
+	run: serve,
 }
 
 // serveFlags are what serve takes beside the host's flags.
 type serveFlags struct {
 	host         hostFlags
+	redis        redisFlags
 	slots        int
 	memory, cpus string
 	attempts     int
@@ -38,6 +39,7 @@ type serveFlags struct {
 
 func (s *serveFlags) bind(f *flag.FlagSet) {
 	s.host.bind(f)
+	s.redis.bind(f)
 	f.IntVar(&s.slots, "slots", 0, "how many jobs run at a time (default one for each CPU)")
 	f.StringVar(&s.memory, "memory", "", "memory for all jobs together, such as 12g, or off (default the host's less a reserve)")
 	f.StringVar(&s.cpus, "cpus", "", "CPUs for all jobs together, such as 3.5, or off (default the host's less a reserve)")
@@ -93,32 +95,18 @@ func serve(ctx context.Context, p *program, args []string) error {
 		return err
 	}
 	h.records.Retention = flags.retention
-	queue, err := openSpool(flags.host.data, h.name, h)
+	q, err := h.awaitQueue(ctx, flags.redis)
 	if err != nil {
 		return errors.Join(err, h.close())
 	}
-	err = p.serveQueue(ctx, h, d, flags, budget, queue)
-	return errors.Join(err, queue.Close(), h.close())
+	err = p.serveQueue(ctx, h, d, flags, budget, q)
+	return errors.Join(err, q.close(), h.close())
 }
 
-// openSpool opens the queue in the data folder. h is nil for a command that only
-// submits.
-func openSpool(data, hostName string, h *host) (*spool.Spool, error) {
-	config := spool.Config{Dir: filepath.Join(data, "spool"), Host: hostName}
-	if h != nil {
-		config.Log = h.log
-	}
-	s, err := spool.Open(config)
-	if err != nil {
-		return nil, unavailablef("%w", err)
-	}
-	return s, nil
-}
-
-func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags serveFlags, budget jobsize.Budget, queue worker.Queue) error {
+func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags serveFlags, budget jobsize.Budget, q *queue) error {
 	live := &livejobs.Registry{}
 	w, err := worker.New(worker.Config{
-		Queue: queue, Runtime: h.venues, Records: h.records, Live: live,
+		Queue: q, Runtime: h.venues, Records: h.records, Mirror: q.mirror, Live: live, Hosts: q.hosts,
 		Host: h.name, Instance: h.instance.ID(), Slots: flags.slots, Budget: budget,
 		DefaultSize: h.defaultSize(ctx, budget),
 		Attempts:    flags.attempts, Drain: flags.drain, OpenLog: h.openLog, Log: h.log,
@@ -148,15 +136,27 @@ func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags ser
 		case <-done:
 		}
 	}()
+	if q.hosts != nil {
+		publisher, err := h.newPublisher(flags.redis, w, live)
+		if err != nil {
+			return err
+		}
+		var leave func()
+		ctx, leave = h.publish(ctx, q, publisher)
+		defer leave()
+	}
 	housekeeping := make(chan struct{})
 	go func() {
 		defer close(housekeeping)
 		h.keepHouse(ctx)
 	}()
-	fmt.Fprintf(p.stdout, "serving %s with %d slots\n", h.flags.data, w.Stats().Slots)
+	fmt.Fprintf(p.stdout, "serving %s with %d slots\n", q.place, w.Stats().Slots)
 	defer d.start(ctx, live, h.running)()
 	err = w.Run(ctx)
 	<-housekeeping
+	if taken := context.Cause(ctx); errors.Is(taken, redisrow.ErrNameTaken) {
+		return errors.Join(fmt.Errorf("%w with -host", taken), err)
+	}
 	return err
 }
 
