@@ -81,7 +81,7 @@ func stringMap(v jsonval.Value) map[string]string {
 	o, _ := v.Object()
 	all := map[string]string{}
 	for _, member := range o {
-		all[member.Key] = text(member.Value)
+		all[string(member.Key)] = text(member.Value)
 	}
 	return all
 }

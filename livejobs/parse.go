@@ -27,7 +27,7 @@ func Parse(raw string) (list []Entry, dropped int, ok bool) {
 	if !ok {
 		return nil, 0, false
 	}
-	list = []Entry{}
+	list = make([]Entry, 0, min(len(items), maxEntries))
 	for _, item := range items {
 		e, fits := parseEntry(item)
 		if !fits || len(list) == maxEntries {
@@ -40,38 +40,57 @@ func Parse(raw string) (list []Entry, dropped int, ok bool) {
 }
 
 func parseEntry(v jsonval.Value) (e Entry, ok bool) {
-	o, ok := v.Object()
-	if !ok {
-		return Entry{}, false
-	}
-	at, atOK := o.Get("at").Int()
-	e.ID, _ = o.Get("id").Text()
-	if !isID(e.ID) || !atOK || at <= 0 {
-		return Entry{}, false
-	}
-	e.At = time.UnixMilli(at)
-	if p := o.Get("p"); p.Exists() && !p.IsNull() {
-		if e.Project, _ = p.Text(); !isProject(e.Project) {
-			return Entry{}, false
+	var id, at, project, mem, cpu, orphan jsonval.Value
+	for key, value := range v.Members { // of a repeated key the last counts
+		switch string(key) {
+		case "id":
+			id = value
+		case "at":
+			at = value
+		case "p":
+			project = value
+		case "m":
+			mem = value
+		case "c":
+			cpu = value
+		case "o":
+			orphan = value
 		}
 	}
-	mem, memOK := parseSize(o.Get("m"))
-	cpu, cpuOK := parseSize(o.Get("c"))
-	orphan, orphanOK := parseOrphan(o.Get("o"))
-	if !memOK || !cpuOK || !orphanOK {
+	var atOK, projectOK, memOK, cpuOK, orphanOK bool
+	e.ID, _ = id.Text()
+	e.At, atOK = parseAt(at)
+	e.Project, projectOK = parseProject(project)
+	e.Mem, memOK = parseSize[jobsize.MiB](mem)
+	e.CPU, cpuOK = parseSize[jobsize.Centi](cpu)
+	e.Orphan, orphanOK = parseOrphan(orphan)
+	if !isID(e.ID) || !atOK || !projectOK || !memOK || !cpuOK || !orphanOK {
 		return Entry{}, false
 	}
-	e.Mem, e.CPU, e.Orphan = jobsize.MiB(mem), jobsize.Centi(cpu), orphan
 	return e, true
 }
 
+func parseAt(v jsonval.Value) (at time.Time, ok bool) {
+	ms, ok := v.Int()
+	return time.UnixMilli(ms), ok && ms > 0
+}
+
+// parseProject reads a project's name; "" for one that is null or absent.
+func parseProject(v jsonval.Value) (project string, ok bool) {
+	if !v.Exists() || v.IsNull() {
+		return "", true
+	}
+	project, _ = v.Text()
+	return project, isProject(project)
+}
+
 // parseSize reads a positive integer; 0 for one that is null or absent.
-func parseSize(v jsonval.Value) (n int64, ok bool) {
+func parseSize[T jobsize.MiB | jobsize.Centi](v jsonval.Value) (size T, ok bool) {
 	if !v.Exists() || v.IsNull() {
 		return 0, true
 	}
-	n, ok = v.Int()
-	return n, ok && n > 0
+	n, ok := v.Int()
+	return T(n), ok && n > 0
 }
 
 // parseOrphan reads 1, true or false; absent is false.

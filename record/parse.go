@@ -58,7 +58,7 @@ type fields []jsonval.Value
 func index(o jsonval.Object) fields {
 	f := make(fields, len(keys))
 	for _, m := range o {
-		if i, ok := position[m.Key]; ok {
+		if i, ok := position[string(m.Key)]; ok {
 			f[i] = m.Value // of a repeated key the last counts
 		}
 	}

@@ -76,7 +76,7 @@ func TestWrittenKeys(t *testing.T) {
 	o, _ := value(t, bytes.TrimSpace(line)).Object()
 	last := -1
 	for _, m := range o {
-		at, ok := position[m.Key]
+		at, ok := position[string(m.Key)]
 		if !ok || at <= last {
 			t.Errorf("key %q is unknown or out of order", m.Key)
 		}

@@ -54,16 +54,22 @@ func (v Value) Raw() []byte { return v.text }
 // Text returns the value as a string, with invalid UTF-8 and lone surrogates
 // read as U+FFFD.
 func (v Value) Text() (string, bool) {
+	text, ok := v.bytes()
+	return string(text), ok
+}
+
+// bytes returns what Text does, without a copy where it stands in the text.
+func (v Value) bytes() ([]byte, bool) {
 	if !v.begins('"') {
-		return "", false
+		return nil, false
 	}
 	inner := v.text[1 : len(v.text)-1]
 	if plain(inner) {
-		return string(inner), true
+		return inner, true
 	}
 	var s string
 	err := json.Unmarshal(v.text, &s)
-	return s, err == nil
+	return []byte(s), err == nil
 }
 
 // Bool returns the value as a boolean.
@@ -105,7 +111,7 @@ func (v Value) List() ([]Value, bool) {
 	if !v.begins('[') {
 		return nil, false
 	}
-	list := []Value{}
+	list := make([]Value, 0, min(commonElements, len(v.text)/2))
 	for i := skipSpace(v.text, 1); v.text[i] != ']'; {
 		end := skipValue(v.text, i)
 		list = append(list, Value{v.text[i:end]})
@@ -114,17 +120,20 @@ func (v Value) List() ([]Value, bool) {
 	return list, true
 }
 
-// commonMembers is how many members an object is expected to have; it is no
-// bound.
-const commonMembers = 8
+// commonMembers and commonElements are how many an object and an array are
+// expected to have; they are no bounds.
+const (
+	commonMembers  = 8
+	commonElements = 32
+)
 
 // An Object is the members of a JSON object in the order of the text, repeated
 // keys included.
 type Object []Member
 
-// A Member is one key of an object and its value.
+// A Member is one key of an object, which may lie in the text, and its value.
 type Member struct {
-	Key   string
+	Key   []byte
 	Value Value
 }
 
@@ -134,22 +143,35 @@ func (v Value) Object() (Object, bool) {
 		return nil, false
 	}
 	o := make(Object, 0, commonMembers)
-	for i := skipSpace(v.text, 1); v.text[i] != '}'; {
-		end := skipValue(v.text, i)
-		key, _ := Value{v.text[i:end]}.Text()
-		i = skipSpace(v.text, skipSpace(v.text, end)+1) // past the colon
-		end = skipValue(v.text, i)
-		o = append(o, Member{key, Value{v.text[i:end]}})
-		i = nextItem(v.text, end)
+	for key, value := range v.Members {
+		o = append(o, Member{key, value})
 	}
 	return o, true
+}
+
+// Members is an iterator over what Object returns, which keeps none of it. Another
+// value than an object has no members.
+func (v Value) Members(yield func(key []byte, value Value) bool) {
+	if !v.begins('{') {
+		return
+	}
+	for i := skipSpace(v.text, 1); v.text[i] != '}'; {
+		end := skipValue(v.text, i)
+		key, _ := Value{v.text[i:end]}.bytes()
+		i = skipSpace(v.text, skipSpace(v.text, end)+1) // past the colon
+		end = skipValue(v.text, i)
+		if !yield(key, Value{v.text[i:end]}) {
+			return
+		}
+		i = nextItem(v.text, end)
+	}
 }
 
 // Get returns the value of the last member with exactly this key, or the zero
 // Value.
 func (o Object) Get(key string) Value {
 	for i := len(o) - 1; i >= 0; i-- {
-		if o[i].Key == key {
+		if string(o[i].Key) == key {
 			return o[i].Value
 		}
 	}
@@ -196,10 +218,20 @@ func skipValue(s []byte, i int) int {
 	case '{', '[':
 		return skipComposite(s, i)
 	}
-	for i < len(s) && bytes.IndexByte([]byte(",]} \t\r\n"), s[i]) < 0 {
+	for i < len(s) && !endsScalar(s[i]) {
 		i++
 	}
 	return i
+}
+
+// endsScalar reports whether a byte can stand behind a number, true, false or
+// null.
+func endsScalar(c byte) bool {
+	switch c {
+	case ',', ']', '}', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
 }
 
 func skipString(s []byte, i int) int {

@@ -3,6 +3,7 @@ package jsonval
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -155,6 +156,31 @@ func compare(t *testing.T, v Value, want any) {
 		}
 		for key, w := range want {
 			compare(t, o.Get(key), w)
+		}
+	}
+}
+
+func TestMembersEnd(t *testing.T) {
+	v, err := Parse([]byte(`{"a":1,"b":{"c":[]},"\u0061":3}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for key, value := range v.Members {
+		if got = append(got, string(key)+"="+string(value.Raw())); len(got) == 2 {
+			break
+		}
+	}
+	if want := []string{"a=1", `b={"c":[]}`}; !slices.Equal(got, want) {
+		t.Errorf("the first two members are %q, want %q", got, want)
+	}
+	for _, text := range []string{"[1]", `"{"`, "null", "1"} {
+		v, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key := range v.Members {
+			t.Errorf("%s has a member %q, want none", text, key)
 		}
 	}
 }
