@@ -161,12 +161,8 @@ func compare(t *testing.T, v Value, want any) {
 }
 
 func TestMembersEnd(t *testing.T) {
-	v, err := Parse([]byte(`{"a":1,"b":{"c":[]},"\u0061":3}`))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for key, value := range v.Members {
+	for key, value := range mustParse(t, `{"a":1,"b":{"c":[]},"\u0061":3}`).Members {
 		if got = append(got, string(key)+"="+string(value.Raw())); len(got) == 2 {
 			break
 		}
@@ -175,11 +171,7 @@ func TestMembersEnd(t *testing.T) {
 		t.Errorf("the first two members are %q, want %q", got, want)
 	}
 	for _, text := range []string{"[1]", `"{"`, "null", "1"} {
-		v, err := Parse([]byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for key := range v.Members {
+		for key := range mustParse(t, text).Members {
 			t.Errorf("%s has a member %q, want none", text, key)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,8 +65,33 @@ func open(t testing.TB, config Config) *Queue {
 	return q
 }
 
-func TestConformance(t *testing.T) {
-	addr := lab.RedisAddr(t)
+func TestConformance(t *testing.T) { conformance(t, lab.RedisAddr(t)) }
+
+// TestConformanceCluster has the server be a cluster's, which refuses a script that
+// touches keys of several slots.
+func TestConformanceCluster(t *testing.T) {
+	addr := lab.Redis(t, "--cluster-enabled", "yes").Addr
+	host, port := splitAddr(t, addr)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ask := func(words ...string) string {
+		text, err := client.Do(t.Context(), client.B().Arbitrary(words...).Build()).ToString()
+		if err != nil {
+			t.Fatalf("%q = %v, want no error", words, err)
+		}
+		return text
+	}
+	ask("CONFIG", "SET", "cluster-announce-ip", host)
+	ask("CONFIG", "SET", "cluster-announce-port", port)
+	ask("CLUSTER", "ADDSLOTSRANGE", "0", "16383")
+	until(t, "the cluster", func() bool { return strings.Contains(ask("CLUSTER", "INFO"), "cluster_state:ok") })
+	conformance(t, addr)
+}
+
+func conformance(t *testing.T, addr string) {
 	queuetest.Run(t, func(t *testing.T, kills bool) queuetest.Queue {
 		lease := 5 * time.Minute
 		if kills {
