@@ -319,7 +319,7 @@ func TestLogEventsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logged := regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|(?:failed|refusedOrFailed)\((?:reason\w+, )?)"([a-z_]+)"`)
+	logged := regexp.MustCompile(`(?:\.(?:Info|Warn|Error)\(|(?:failed|refusedOrFailed|notStarted)\((?:reason\w+, )?)"([a-z_]+)"`)
 	var events []string
 	for _, file := range files {
 		if file == "doc.go" || strings.HasSuffix(file, "_test.go") {
