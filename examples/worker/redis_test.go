@@ -78,6 +78,7 @@ func TestServeWaitsForRedis(t *testing.T) {
 	if err := serving.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = serving.Process.Kill() }) // where the test failed it still runs
 	log := bufio.NewScanner(stderr)
 	for n, event := range []string{"redis_away", "queue_server_away"} {
 		for !strings.Contains(log.Text(), "msg="+event+" ") {
