@@ -35,6 +35,7 @@ type serveFlags struct {
 	allowProcess bool
 	retention    time.Duration
 	debug        string
+	json         bool
 }
 
 func (s *serveFlags) bind(f *flag.FlagSet) {
@@ -48,6 +49,7 @@ func (s *serveFlags) bind(f *flag.FlagSet) {
 	f.BoolVar(&s.allowProcess, "allow-process", false, "run jobs without an image as processes of this host, without walls")
 	f.DurationVar(&s.retention, "retention", 0, "age at which records and logs are removed (default never)")
 	f.StringVar(&s.debug, "debug-address", "", "loopback `address` for /debug/vars, such as 127.0.0.1:8080 (default none)")
+	f.BoolVar(&s.json, "json", false, "print each event as a line of JSON")
 }
 
 // budget reads what all jobs may have together; an empty text is unknown, and
@@ -89,7 +91,10 @@ func serve(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return err
 	}
-	d := p.openDisplay()
+	var d *display
+	if !flags.json {
+		d = p.openDisplay()
+	}
 	h, err := p.openHost(flags.host)
 	if err != nil {
 		return err
@@ -114,7 +119,7 @@ func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags ser
 			Describe: h.describe(flags.allowProcess),
 			Prepare:  h.prepare,
 			Output:   d.outputHook(),
-			Observe:  func(_ context.Context, e worker.Event) error { p.printServed(e); return nil },
+			Observe:  func(_ context.Context, e worker.Event) error { p.tell(servedOf(e), flags.json); return nil },
 		},
 	})
 	if err != nil {
@@ -150,7 +155,7 @@ func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags ser
 		defer close(housekeeping)
 		h.keepHouse(ctx)
 	}()
-	fmt.Fprintf(p.stdout, "serving %s with %d slots\n", q.place, w.Stats().Slots)
+	p.tell(served{Event: "serving", At: time.Now().UTC(), Queue: q.place, Slots: w.Stats().Slots}, flags.json)
 	defer d.start(ctx, live, h.running)()
 	err = w.Run(ctx)
 	<-housekeeping
@@ -176,15 +181,6 @@ func (h *host) keepHouse(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-}
-
-// printServed writes one plain line for what became of a job.
-func (p *program) printServed(e worker.Event) {
-	line := fmt.Sprintf("%s job=%s attempt=%d", e.Kind, e.Job, e.Attempt)
-	if e.Outcome.Class != "" {
-		line += fmt.Sprintf(" outcome=%s reason=%s", e.Outcome.Class, orDash(string(e.Outcome.Reason)))
-	}
-	fmt.Fprintln(p.stdout, line)
 }
 
 // serveDebug shows the worker's numbers at /debug/vars of a loopback address.
