@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,6 +46,30 @@ func TestOperatingIsWhole(t *testing.T) {
 	for code := exitOK; code <= exitUnavailable; code++ {
 		if !strings.Contains(page, fmt.Sprintf("\n| %d | ", code)) {
 			t.Errorf("docs/operating.md has no row for exit code %d", code)
+		}
+	}
+}
+
+// Every member of a job file is in the page's table and in the help of who takes
+// one.
+func TestJobFileIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Job files\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	for _, member := range members(reflect.TypeFor[jobFile]()) {
+		if !regexp.MustCompile("(?m)^\\| [^|]*`" + member + "`").MatchString(section) {
+			t.Errorf("docs/operating.md has no row for the member %q of a job file", member)
+		}
+		if !regexp.MustCompile(`\b` + member + `\b`).MatchString(jobFileNote) {
+			t.Errorf("the help on job files does not name %q", member)
+		}
+	}
+	for _, c := range commands() {
+		if (c.args == "JOBFILE") != (c.note == jobFileNote) {
+			t.Errorf("the help of %s says nothing of job files, or too much", c.name)
 		}
 	}
 }

@@ -13,6 +13,7 @@ var enqueueCommand = command{
 	name:    "enqueue",
 	args:    "JOBFILE",
 	summary: "put a job into the queue",
+	note:    jobFileNote,
 	example: "  worker enqueue examples/jobs/count-in-container.json\n  worker enqueue -delay 10m job.json\n" +
 		"  worker enqueue -redis 127.0.0.1:6379 job.json",
 	run: enqueue,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // flags returns the flag set of the running command. What it prints for -h goes
@@ -41,7 +42,31 @@ func (p *program) parse(f *flag.FlagSet, args []string, least, most int) ([]stri
 	if n := len(positional); n < least || n > most {
 		return nil, usagef("got %d arguments, want: worker %s", n, p.synopsis())
 	}
-	return positional, nil
+	return positional, checkNumbers(f)
+}
+
+// checkNumbers refuses what no flag can mean: a number or a duration below 0, and
+// 0 where that many can't be done. A default stands.
+func checkNumbers(f *flag.FlagSet) (err error) {
+	f.VisitAll(func(flag *flag.Flag) {
+		text := flag.Value.String()
+		switch {
+		case text == flag.DefValue || err != nil:
+		case flag.Name == "attempts" && text == "0", flag.Name == "log-limit" && text == "0":
+			err = usagef("flag -%s is 0, want 1 or more", flag.Name)
+		case isNumber(flag) && strings.HasPrefix(text, "-"):
+			err = usagef("flag -%s is %s, want 0 or more", flag.Name, text)
+		}
+	})
+	return err
+}
+
+func isNumber(f *flag.Flag) bool {
+	switch f.Value.(flag.Getter).Get().(type) {
+	case int, int64, time.Duration:
+		return true
+	}
+	return false
 }
 
 func (p *program) fromEnvironment(f *flag.FlagSet) error {
@@ -61,6 +86,9 @@ func (p *program) fromEnvironment(f *flag.FlagSet) error {
 
 func (p *program) usage(f *flag.FlagSet) {
 	fmt.Fprintf(p.stdout, "usage: worker %s\n\n%s.\n\n", p.synopsis(), p.command.summary)
+	if p.command.note != "" {
+		fmt.Fprintf(p.stdout, "%s\n\n", p.command.note)
+	}
 	f.SetOutput(p.stdout)
 	f.PrintDefaults()
 	fmt.Fprintf(p.stdout, "\nexample:\n%s\n", p.command.example)

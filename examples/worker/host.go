@@ -199,6 +199,9 @@ func supervisorOf(given string) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("finding the supervisor: %w", err)
 		}
+		if !isStatic(path) {
+			return nil, usagef("flag -supervisor is %.200q, want a static program: build one with CGO_ENABLED=0", given)
+		}
 		return []string{path}, nil
 	}
 	self, err := os.Executable()

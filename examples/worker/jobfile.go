@@ -52,6 +52,12 @@ type jobFile struct {
 	Host string `json:"host,omitempty"`
 }
 
+// jobFileNote is what help says of a job file.
+const jobFileNote = `JOBFILE is JSON, - is standard input: {"command": ["make", "test"], "image": "my-image"}.
+Beside command, which it must have, it may have: id, image, folder, writable, env, input,
+memory, cpus, timeout, user, network, runner, project, host. docs/operating.md says what
+each is.`
+
 // maxJobFile bounds a job file in bytes.
 const maxJobFile = 1 << 20
 

@@ -51,6 +51,7 @@ type command struct {
 	name    string
 	args    string // what stands behind the flags in the usage line
 	summary string
+	note    string // what else help says, "" for nothing
 	example string
 	run     func(ctx context.Context, p *program, args []string) error
 }
@@ -144,7 +145,9 @@ func (p *program) help(w io.Writer) {
 		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
 	}
 	fmt.Fprint(w, "\nworker help COMMAND shows its flags and examples. Each flag can also be given as an\n"+
-		"environment variable: -data is DISPATCH_DATA, -allow-process is DISPATCH_ALLOW_PROCESS.\n")
+		"environment variable: -data is DISPATCH_DATA, -allow-process is DISPATCH_ALLOW_PROCESS.\n"+
+		"\nExit codes: 0 done, 1 failed, 2 a bad flag, argument or input, 3 the job ended as policy,\n"+
+		"4 something that is needed does not answer: Docker, Redis, a folder.\n")
 }
 
 func (p *program) helpCommand(args []string) int {

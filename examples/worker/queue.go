@@ -68,7 +68,7 @@ func openQueue(flags queueFlags, host string, log *slog.Logger) (*queue, error) 
 	if flags.redis.address == "" {
 		s, err := spool.Open(spool.Config{Dir: filepath.Join(flags.data, "spool"), Host: host, Log: log})
 		if err != nil {
-			return nil, unavailablef("%w", err)
+			return nil, unavailablef("data folder %s: %w", flags.data, err)
 		}
 		return &queue{Queue: s, Producer: s, place: flags.data, close: s.Close}, nil
 	}

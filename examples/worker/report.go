@@ -43,6 +43,9 @@ func report(_ context.Context, p *program, args []string) error {
 	if *since <= 0 {
 		return usagef("flag -since is %v, want a positive duration such as 168h", *since)
 	}
+	if err := checkData(data); err != nil {
+		return err
+	}
 	now := time.Now().UTC()
 	store := &record.Store{Dir: logsFolder(data)}
 	list := listRuns(store.All(), runFilter{since: now.Add(-*since)})

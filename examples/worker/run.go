@@ -18,6 +18,7 @@ var runCommand = command{
 	name:    "run",
 	args:    "JOBFILE",
 	summary: "run one job in the foreground; the exit code is the job's outcome",
+	note:    jobFileNote,
 	example: "  worker run examples/jobs/count.json\n  echo '{\"command\":[\"date\"]}' | worker run -",
 	run:     run,
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -81,6 +82,9 @@ func runs(ctx context.Context, p *program, args []string) error {
 	if *since > 0 {
 		filter.since = time.Now().Add(-*since)
 	}
+	if err := checkData(data); err != nil && !*follow { // what is followed may still come
+		return err
+	}
 	store := &record.Store{Dir: logsFolder(data)}
 	list := listRuns(store.All(), filter)
 	if *limit > 0 && len(list.Runs) > *limit {
@@ -93,6 +97,15 @@ func runs(ctx context.Context, p *program, args []string) error {
 		return err
 	}
 	return p.followRuns(ctx, store, filter, list, *until)
+}
+
+// checkData refuses a data folder that is not there: a mistyped one would look
+// like one without runs.
+func checkData(data string) error {
+	if _, err := os.Stat(data); err != nil {
+		return unavailablef("data folder: %w; -data names it, and the first job makes it", err)
+	}
+	return nil
 }
 
 // listRuns returns the records that match, the newest first.

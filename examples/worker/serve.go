@@ -91,6 +91,9 @@ func serve(ctx context.Context, p *program, args []string) error {
 	if err != nil {
 		return err
 	}
+	if flags.debug != "" && !isLoopback(flags.debug) {
+		return usagef("flag -debug-address is %.100q, want a loopback address and a port such as 127.0.0.1:8080", flags.debug)
+	}
 	var d *display
 	if !flags.json {
 		d = p.openDisplay()
@@ -185,12 +188,9 @@ func (h *host) keepHouse(ctx context.Context) {
 
 // serveDebug shows the worker's numbers at /debug/vars of a loopback address.
 func serveDebug(address string, w *worker.Worker) (stop func(), err error) {
-	if host, _, err := net.SplitHostPort(address); err != nil || !isLoopback(host) {
-		return nil, fmt.Errorf("flag -debug-address is %.100q, want a loopback address and a port such as 127.0.0.1:8080", address)
-	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("serving /debug/vars: %w", err)
+		return nil, fmt.Errorf("flag -debug-address: %w", err)
 	}
 	stats := expvar.Func(func() any { return w.Stats() })
 	mux := http.NewServeMux()
@@ -207,7 +207,10 @@ func serveDebug(address string, w *worker.Worker) (stop func(), err error) {
 	return func() { server.Close(); <-ended }, nil
 }
 
-func isLoopback(host string) bool {
+// isLoopback reports whether an address has a port and a host that only this
+// machine reaches.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
