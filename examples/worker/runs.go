@@ -87,8 +87,9 @@ func runs(ctx context.Context, p *program, args []string) error {
 	}
 	store := &record.Store{Dir: logsFolder(data)}
 	list := listRuns(store.All(), filter)
-	if *limit > 0 && len(list.Runs) > *limit {
-		list.Runs = list.Runs[:*limit]
+	all := list.Runs
+	if *limit > 0 && len(all) > *limit {
+		list.Runs = all[:*limit]
 	}
 	if *asJSON {
 		return p.printJSON(list)
@@ -96,7 +97,11 @@ func runs(ctx context.Context, p *program, args []string) error {
 	if err := p.printRuns(list); err != nil || !*follow {
 		return err
 	}
-	return p.followRuns(ctx, store, filter, list, *until)
+	left := *until - len(list.Runs)
+	if *until > 0 && left <= 0 {
+		return nil
+	}
+	return p.followRuns(ctx, store, filter, all, left)
 }
 
 // checkData refuses a data folder that is not there: a mistyped one would look
@@ -186,20 +191,19 @@ func runRow(r record.Record) string {
 const followEvery = time.Second
 
 // followRuns prints records that were not there before, in the order they are
-// found, until ctx ends or, unless until is 0, that many have been printed, those
-// seen before included.
-func (p *program) followRuns(ctx context.Context, store *record.Store, filter runFilter, seen runList, until int) error {
+// found, until ctx ends or, where left is above 0, that many have been printed.
+func (p *program) followRuns(ctx context.Context, store *record.Store, filter runFilter, seen []record.Record, left int) error {
 	type run struct {
 		job     string
 		endedAt record.Instant
 	}
 	known := map[run]bool{}
-	for _, r := range seen.Runs {
+	for _, r := range seen {
 		known[run{r.JobID, r.EndedAt}] = true
 	}
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
-	for until == 0 || len(known) < until {
+	for {
 		select {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), context.Canceled) {
@@ -212,13 +216,16 @@ func (p *program) followRuns(ctx context.Context, store *record.Store, filter ru
 		slices.Reverse(list.Runs) // the oldest first, as they would have come
 		for _, r := range list.Runs {
 			key := run{r.JobID, r.EndedAt}
-			if !known[key] {
-				known[key] = true
-				if _, err := fmt.Fprint(p.stdout, strings.ReplaceAll(runRow(r), "\t", "  ")); err != nil {
-					return err
-				}
+			if known[key] {
+				continue
+			}
+			known[key] = true
+			if _, err := fmt.Fprint(p.stdout, strings.ReplaceAll(runRow(r), "\t", "  ")); err != nil {
+				return err
+			}
+			if left--; left == 0 {
+				return nil
 			}
 		}
 	}
-	return nil
 }
