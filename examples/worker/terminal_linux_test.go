@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,6 +173,9 @@ func waitingJob(t *testing.T, data, folder, id string) {
 	}
 }
 
+// elapsed is how long the line of job-a says that it has run.
+var elapsed = regexp.MustCompile(`\njob-a  running +([0-9]+s) `)
+
 func TestServeOnTerminal(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -187,7 +191,7 @@ func TestServeOnTerminal(t *testing.T) {
 			for _, id := range []string{"job-a", "job-b"} {
 				waitingJob(t, data, folder, id)
 			}
-			p := inTerminal(t, 100, 24, tt.env, "serve", "-data", data, "-runtime", "none", "-allow-process", "-slots", "2")
+			p := inTerminal(t, 100, 24, tt.env, "serve", "-data", data, "-runtime", "none", "-allow-process", "-slots", "2", "-drain", "1m")
 			for _, id := range []string{"job-a", "job-b"} {
 				p.await("a line for "+id, func(screen string) bool {
 					return strings.Contains(screen, "\n"+id+"  running ") && strings.Count(screen, "-/64m  evil \uFFFD[7mline\uFFFD") == 2
@@ -202,15 +206,25 @@ func TestServeOnTerminal(t *testing.T) {
 			})
 			p.resize(100, 24)
 			p.await("lines of the old width", func(screen string) bool { return strings.Count(screen, "evil") == 2 })
-			if err := os.WriteFile(filepath.Join(folder, "done"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			p.await("the jobs' end", func(screen string) bool {
-				return strings.Count(screen, "ended job=") == 2 && !strings.Contains(screen, "running")
+			seen := map[string]bool{}
+			p.await("in place, how long a job runs", func(screen string) bool {
+				if shown := elapsed.FindAllStringSubmatch(screen, -1); len(shown) == 1 {
+					seen[shown[0][1]] = true
+				}
+				return len(seen) > 1
 			})
 			if err := p.cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
+			p.await("that the worker stops", func(screen string) bool {
+				return strings.Count(screen, "  stopping ") == 2 && !strings.Contains(screen, "running")
+			})
+			if err := os.WriteFile(filepath.Join(folder, "done"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.await("the jobs' end", func(screen string) bool {
+				return strings.Count(screen, "ended job=") == 2 && !strings.Contains(screen, "stopping")
+			})
 			screen, raw := p.end()
 			for line := range strings.SplitSeq(screen, "\n") {
 				if !strings.HasPrefix(line, "serving ") && !strings.HasPrefix(line, "picked job=") &&
@@ -221,8 +235,10 @@ func TestServeOnTerminal(t *testing.T) {
 			if strings.Contains(raw, "\x1b[7m") || strings.Contains(raw, "\a") {
 				t.Errorf("a job's control characters reached the terminal: %q", raw)
 			}
-			if got := strings.Contains(raw, "\x1b[32m"); got != tt.color {
-				t.Errorf("colours were sent: %v, want %v", got, tt.color)
+			for state, color := range map[string]string{"running": "\x1b[32m", "stopping": "\x1b[33m"} {
+				if got := strings.Contains(raw, color); got != tt.color {
+					t.Errorf("the colour of %s was sent: %v, want %v", state, got, tt.color)
+				}
 			}
 		})
 	}
