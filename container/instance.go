@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync/atomic"
-	"syscall"
+
+	"github.com/edgehero/dispatch/internal/instance"
 )
 
 // An Instance is one worker process. Its id stands on everything that the
@@ -19,98 +20,64 @@ import (
 // The folder of the files must be on a file system of this host: over NFS a lock
 // can outlive its holder, or be granted twice.
 type Instance struct {
-	id       string
-	folder   string // of every instance of this host
-	lock     *os.File
+	file     *instance.File
+	folder   string      // of every instance of this host
 	leftover atomic.Bool // something of it may outlive it
 }
 
-const (
-	// filesSuffix is the ending of an instance's private folder.
-	filesSuffix = ".files"
-	tempPrefix  = ".new-"
-)
-
-var instanceID = regexp.MustCompile(`^[0-9a-f]{12}$`)
+// filesSuffix is the ending of an instance's private folder.
+const filesSuffix = ".files"
 
 // NewInstance makes an instance whose file lies in folder, which is made when it
 // is missing and shared by all workers of this host that sweep for each other.
 func NewInstance(folder string) (*Instance, error) {
-	folder, err := filepath.Abs(folder)
-	if err == nil {
-		err = os.MkdirAll(folder, 0o700)
+	i, err := newInstance(folder)
+	if err != nil {
+		return nil, fmt.Errorf("make an instance: %w", withoutPath(err))
 	}
-	for range 3 {
-		if err != nil {
-			break
-		}
-		var i *Instance
-		if i, err = newInstance(folder, nonce()); err == nil {
-			return i, nil
-		}
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EWOULDBLOCK) {
-			err = nil // a sweep took the file before it was locked
-		}
-	}
-	if err == nil {
-		err = errors.New("its file vanished each time")
-	}
-	return nil, fmt.Errorf("make an instance: %w", withoutPath(err))
+	return i, nil
 }
 
-// newInstance makes and locks the file under a temporary name: under its own
-// name it is never seen unlocked while its process lives.
-func newInstance(folder, id string) (_ *Instance, err error) {
-	temp := filepath.Join(folder, tempPrefix+id)
-	lock, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+func newInstance(folder string) (*Instance, error) {
+	folder, err := filepath.Abs(folder)
 	if err != nil {
 		return nil, err
 	}
-	i := &Instance{id: id, folder: folder, lock: lock}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp)
-			_ = os.RemoveAll(i.files())
-			_ = lock.Close()
-		}
-	}()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(i.files(), 0o700); err != nil {
+	file, err := instance.New(folder, func(string) {}, os.Rename)
+	if err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(i.clientFolder(), 0o700); err != nil {
+	// Its files come after its file and go before it, so that a Sweep finds them.
+	i := &Instance{file: file, folder: folder}
+	if err = os.Mkdir(i.files(), 0o700); err == nil {
+		err = os.Mkdir(i.clientFolder(), 0o700)
+	}
+	if err != nil {
+		_ = i.Close()
 		return nil, err
 	}
-	return i, os.Rename(temp, filepath.Join(folder, id))
+	return i, nil
 }
 
 // ID returns the instance's id, 12 hex digits.
-func (i *Instance) ID() string { return i.id }
+func (i *Instance) ID() string { return i.file.ID }
 
 // Close gives the instance up: its private files are removed, and its own file
 // too, unless something of it may still exist, which is then for a Sweep to
 // find. It may be called again.
 func (i *Instance) Close() error {
-	if i.lock == nil {
-		return nil
-	}
 	err := os.RemoveAll(i.files())
-	if err == nil && !i.leftover.Load() {
-		err = os.Remove(filepath.Join(i.folder, i.id))
-	}
-	// Unlocked last: until then nobody else may touch the files.
-	err = errors.Join(err, i.lock.Close())
-	i.lock = nil
-	if err != nil {
-		return fmt.Errorf("close instance %s: %w", i.id, withoutPath(err))
+	if err = errors.Join(err, i.file.Close(err != nil || i.leftover.Load())); err != nil {
+		return fmt.Errorf("close instance %s: %w", i.ID(), withoutPath(err))
 	}
 	return nil
 }
 
 // files is the folder of the instance's private files.
-func (i *Instance) files() string { return filepath.Join(i.folder, i.id+filesSuffix) }
+func (i *Instance) files() string { return filepath.Join(i.folder, i.ID()+filesSuffix) }
 
 // clientFolder is an empty configuration folder for a runtime's client.
 func (i *Instance) clientFolder() string { return filepath.Join(i.files(), "client") }

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
+	"slices"
+
+	"github.com/edgehero/dispatch/internal/instance"
 )
 
 // A Leftover is one thing that a dead instance left behind.
@@ -62,103 +63,58 @@ func Sweep(ctx context.Context, config SweepConfig) ([]Leftover, error) {
 	var all []Leftover
 	var failed []error
 	for _, name := range names {
-		dead, err := config.takeDead(name.Name())
-		if err != nil {
-			failed = append(failed, fmt.Errorf("sweep instance %.80q: %w", name.Name(), withoutPath(err)))
-		}
-		if dead == nil {
-			continue
-		}
-		left, err := config.sweepOne(ctx, dead)
+		left, err := config.sweepFile(ctx, name.Name())
 		all = append(all, left...)
-		if err := errors.Join(err, dead.lock.Close()); err != nil {
-			failed = append(failed, fmt.Errorf("sweep instance %s: %w", dead.id, err))
+		if err != nil {
+			failed = append(failed, fmt.Errorf("sweep instance %.80q: %w", name.Name(), err))
 		}
 	}
 	return all, errors.Join(failed...)
 }
 
-// takeDead locks a dead instance's file. It returns nil for one that lives and
-// for what is no instance.
-func (c SweepConfig) takeDead(name string) (*Instance, error) {
-	id, unborn := strings.CutPrefix(name, tempPrefix)
-	if !instanceID.MatchString(id) {
+// sweepFile sweeps the instance whose file has that name, and removes the file
+// last. It leaves alone one that lives and what is no instance's.
+func (c SweepConfig) sweepFile(ctx context.Context, name string) ([]Leftover, error) {
+	if !instance.IsID(name) && !instance.IsTemp(name) {
 		return nil, nil
 	}
-	path := filepath.Join(c.Folder, name)
-	lock, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, os.ErrNotExist) {
+	file, err := instance.Take(c.Folder, name)
+	if errors.Is(err, instance.ErrHeld) || errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, withoutPath(err)
 	}
-	if err := lockFile(lock, path); err != nil {
-		lock.Close()
-		return nil, nil
-	}
-	if unborn {
-		// It died, or stands still, before it had made anything under its id.
-		if !c.DryRun {
-			err = errors.Join(os.RemoveAll(filepath.Join(c.Folder, id+filesSuffix)), os.Remove(path))
-		}
-		return nil, errors.Join(err, lock.Close())
-	}
-	return &Instance{id: id, folder: c.Folder, lock: lock}, nil
+	all, err := c.sweepOne(ctx, &Instance{file: file, folder: c.Folder})
+	left := c.DryRun || err != nil || slices.ContainsFunc(all, func(l Leftover) bool { return !l.Gone })
+	return all, errors.Join(err, withoutPath(file.Close(left)))
 }
 
-// lockFile locks an open file, which must still be the one of that path.
-func lockFile(lock *os.File, path string) error {
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return err
-	}
-	opened, err := lock.Stat()
-	if err != nil {
-		return err
-	}
-	there, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(opened, there) {
-		return errors.New("it was replaced")
-	}
-	return nil
-}
-
-// sweepOne removes what one dead instance left, and its file last.
+// sweepOne removes what one dead instance left.
 func (c SweepConfig) sweepOne(ctx context.Context, dead *Instance) ([]Leftover, error) {
 	var all []Leftover
 	stuck := map[string]bool{} // jobs of which something is still there
 	for _, holder := range c.Holders {
-		left, err := holder.Leftovers(ctx, dead.id)
+		left, err := holder.Leftovers(ctx, dead.ID())
 		if err != nil {
 			// What it holds may still run: nothing after it may be touched.
 			return all, err
 		}
 		for _, l := range left {
-			l.Instance = dead.id
+			l.Instance = dead.ID()
 			c.remove(ctx, holder, &l, stuck)
 			all = append(all, l)
 		}
 	}
 	if _, err := os.Lstat(dead.files()); err == nil {
-		l := Leftover{Instance: dead.id, Kind: "files", Name: filepath.Base(dead.files())}
+		l := Leftover{Instance: dead.ID(), Kind: "files", Name: filepath.Base(dead.files())}
 		if !c.DryRun {
 			l.Err = withoutPath(os.RemoveAll(dead.files()))
 			l.Gone = l.Err == nil
 		}
 		all = append(all, l)
 	}
-	for _, l := range all {
-		if !l.Gone {
-			return all, nil
-		}
-	}
-	if c.DryRun {
-		return all, nil
-	}
-	return all, withoutPath(os.Remove(filepath.Join(c.Folder, dead.id)))
+	return all, nil
 }
 
 func (c SweepConfig) remove(ctx context.Context, holder Holder, l *Leftover, stuck map[string]bool) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/edgehero/dispatch/internal/instance"
 	"github.com/edgehero/dispatch/internal/lab"
 )
 
@@ -58,7 +59,7 @@ func startWorker(t *testing.T, folder string) (id string, kill func()) {
 	}
 	t.Cleanup(kill)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if id = strings.TrimSpace(line); err != nil || !instanceID.MatchString(id) {
+	if id = strings.TrimSpace(line); err != nil || !instance.IsID(id) {
 		t.Fatalf("the worker said %q, %v", line, err)
 	}
 	return id, kill
@@ -218,11 +219,11 @@ func TestInstanceClose(t *testing.T) {
 // The containers and networks of a killed worker are found by its id, on a real
 // daemon, and nobody else's.
 func TestSweepDocker(t *testing.T) {
+	d := newDocker(t)
 	image := lab.Image(t, "docker")
 	folder := t.TempDir()
 	dead, kill := startWorker(t, folder)
 	living, _ := startWorker(t, folder)
-	d := newDocker(t)
 	var names []string
 	for _, id := range []string{dead, living} {
 		// As a killed client leaves it: running, on its network, not removed.

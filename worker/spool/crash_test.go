@@ -303,8 +303,8 @@ func (c crashSite) inventory(t *testing.T, s *Spool) (live map[string]string, en
 		t.Errorf("%d ids for %d jobs, want one each", len(ids), len(live))
 	}
 	for folder, want := range map[string][]string{
-		claimsFolder: {s.instance.id}, instancesFolder: {s.instance.id}, asideFolder: nil,
-		filepath.Join(claimsFolder, s.instance.id): nil,
+		claimsFolder: {s.instance.ID}, instancesFolder: {s.instance.ID}, asideFolder: nil,
+		filepath.Join(claimsFolder, s.instance.ID): nil,
 	} {
 		if got := mustList(t, s.path(folder)); !slices.Equal(got, want) {
 			t.Errorf("%s holds %q, want %q", folder, got, want)
@@ -393,7 +393,7 @@ func TestKilledAtEveryStep(t *testing.T) {
 		}
 	}
 	t.Logf("%d steps, %d kills at %d names: %v", steps, kills, len(seen), seen)
-	for _, name := range []string{"submit:linked", "move:renamed", "claim:done", "end:marked", "end:freed", "end:cut", "sweep:claim", "open:locked"} {
+	for _, name := range []string{"submit:linked", "move:renamed", "claim:done", "end:marked", "end:freed", "end:cut", "sweep:claim", "instance:made", "instance:locked"} {
 		if seen[name] == 0 && stride == 1 {
 			t.Errorf("no process was killed at %s", name)
 		}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/edgehero/dispatch/internal/instance"
 	"github.com/edgehero/dispatch/worker"
 )
 
@@ -55,7 +56,7 @@ type Config struct {
 // nothing, and the jobs' Passed is empty.
 type Spool struct {
 	config   Config
-	instance *instance
+	instance *instance.File
 	claims   string // this instance's folder
 	backlog  backlog
 	lastAt   atomic.Int64 // of the last job queued, to keep their order
@@ -110,7 +111,7 @@ func (s *Spool) open() (err error) {
 	s.backlog.ready.path, s.backlog.delayed.path = s.path(readyFolder), s.path(delayedFolder)
 	s.settled.Store(rand.Int64N(historyCheck)) // short-lived processes cut it too
 
-	s.instance, err = newInstance(s.path(instancesFolder), s.step)
+	s.instance, err = instance.New(s.path(instancesFolder), s.step, renameNew)
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOSYS) {
 		return fmt.Errorf("its file system can't rename without replacing (%w); give a folder on a local one, such as ext4 or xfs", bare(err))
 	}
@@ -118,7 +119,7 @@ func (s *Spool) open() (err error) {
 		return err
 	}
 	s.step("open:placed")
-	s.claims = s.path(claimsFolder, s.instance.id)
+	s.claims = s.path(claimsFolder, s.instance.ID)
 	if err = os.Mkdir(s.claims, 0o700); err == nil {
 		err = errors.Join(s.sync(s.path(claimsFolder)), s.sync(s.config.Dir))
 	}
@@ -137,7 +138,7 @@ func (s *Spool) Close() error {
 	if left || errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	if err = errors.Join(err, s.instance.close(left)); err != nil {
+	if err = errors.Join(err, s.instance.Close(left)); err != nil {
 		return fmt.Errorf("close spool: %w", bare(err))
 	}
 	return nil

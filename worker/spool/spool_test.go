@@ -19,7 +19,7 @@ func openTest(t testing.TB, dir, host string) *Spool {
 }
 
 // vanish does to a spool what the kernel does when its process is killed.
-func (s *Spool) vanish() { _ = s.instance.lock.Close() }
+func (s *Spool) vanish() { _ = s.instance.Close(true) }
 
 func TestConformance(t *testing.T) {
 	queuetest.Run(t, func(t *testing.T, kills bool) queuetest.Queue {

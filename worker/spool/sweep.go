@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/edgehero/dispatch/internal/instance"
 	"github.com/edgehero/dispatch/worker"
 )
 
@@ -47,7 +48,7 @@ func (s *Spool) sweepAll() error {
 		return err
 	}
 	defer lock.Close()
-	if err := lockFile(lock, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return err
 	}
 	// Those whose folder is there first: a folder is made after its instance's
@@ -65,34 +66,23 @@ func (s *Spool) sweepAll() error {
 
 // sweepEntry looks at one entry of claims or instances.
 func (s *Spool) sweepEntry(folder, file string) error {
-	if file == s.instance.id {
-		return nil
-	}
-	if folder == instancesFolder && isTempInstance(file) {
-		return s.dropLock(s.path(folder, file))
-	}
-	if !isInstance(file) {
+	if !instance.IsID(file) && (folder == claimsFolder || !instance.IsTemp(file)) {
 		s.setAside(s.path(folder, file), "its name is not an instance's")
 		return nil
 	}
-	over, err := gone(s.path(instancesFolder, file))
-	if err != nil || !over {
+	claims := s.path(claimsFolder, file) // none of an instance that was being made
+	dead, err := instance.Take(s.path(instancesFolder), file)
+	switch {
+	case errors.Is(err, instance.ErrHeld):
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return s.sweepInstance(claims) // without a file there is no owner
+	case err != nil:
 		return err
 	}
-	if err := s.sweepInstance(s.path(claimsFolder, file)); err != nil {
-		return err
-	}
-	return s.dropLock(s.path(instancesFolder, file))
-}
-
-// dropLock removes the file of an instance that is gone.
-func (s *Spool) dropLock(path string) error {
-	over, err := gone(path)
-	if err != nil || !over {
-		return err
-	}
+	err = s.sweepInstance(claims)
 	s.step("sweep:lock")
-	return gonePath(os.Remove(path))
+	return errors.Join(err, dead.Close(err != nil))
 }
 
 // sweepInstance gives back everything in the folder of an instance that is gone.
