@@ -128,6 +128,7 @@ type fake struct {
 func shortKill(b *bounds) { b.kill = 200 * time.Millisecond }
 func shortAsk(b *bounds)  { b.ask = 200 * time.Millisecond }
 func shortGone(b *bounds) { b.gone = 200 * time.Millisecond }
+func shortPipe(b *bounds) { b.pipe = 200 * time.Millisecond }
 
 // newFake returns a runtime whose client plays a script.
 func newFake(t *testing.T, s script, short ...func(*bounds)) fake {
@@ -160,7 +161,7 @@ func newFake(t *testing.T, s script, short ...func(*bounds)) fake {
 	}
 	d.bounds = bounds{
 		call: time.Minute, kill: time.Minute, ask: time.Minute, gone: time.Minute,
-		pipe: 100 * time.Millisecond, again: 5 * time.Millisecond,
+		pipe: time.Minute, again: 5 * time.Millisecond,
 	}
 	for _, f := range short {
 		f(&d.bounds)

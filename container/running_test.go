@@ -168,7 +168,7 @@ func TestRunEnds(t *testing.T) {
 		{
 			name:   "a grandchild of the client holds the output",
 			script: script{"run": {{CID: fakeID, Stdout: "hi\n", Grandchild: true}}, "container inspect": {exited(0)}},
-			want:   Result{Code: 0},
+			want:   Result{Code: 0}, short: shortPipe,
 		},
 	}
 	for _, test := range tests {

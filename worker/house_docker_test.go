@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"log/slog"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -72,6 +73,9 @@ func TestHouseDockerMissingImage(t *testing.T) {
 
 // While Docker does not run, a job waits: no attempt is counted.
 func TestHouseDockerNotRunning(t *testing.T) {
+	if _, err := exec.LookPath("docker"); err != nil {
+		lab.Missing(t, "docker", err.Error()) // its client; a daemon is not needed
+	}
 	h := newDockerHouse(t, func(c *container.DockerConfig) { c.Daemon = "unix://" + t.TempDir() + "/docker.sock" })
 	j := houseJob{spec: container.Spec{Image: "dispatch-lab-absent:none", Args: []string{"true"}, Env: map[string]string{"A": "b"}}}
 	h.submit("job", &j)

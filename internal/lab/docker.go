@@ -111,6 +111,9 @@ func importImage(t testing.TB, client, kind string, supervisor []byte, changes .
 		fmt.Fprintf(digest, "%d:", len(part))
 		digest.Write(part)
 	}
+	if client == "docker" {
+		Docker(t)
+	}
 	ref := "dispatch-lab-" + kind + ":" + hex.EncodeToString(digest.Sum(nil)[:8])
 	if exec.Command(client, "image", "inspect", ref).Run() == nil {
 		return ref
