@@ -293,3 +293,17 @@ func TestRunOnTerminal(t *testing.T) {
 		})
 	}
 }
+
+// With -json a terminal gets what a pipe gets.
+func TestRunJSONOnTerminal(t *testing.T) {
+	folder := t.TempDir()
+	job := filepath.Join(folder, "job.json")
+	if err := os.WriteFile(job, []byte(`{"command": ["echo", "hello"]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := inTerminal(t, 100, 24, []string{"TERM=xterm"}, "run", "-json", "-data", folder, "-runtime", "none", job)
+	_, raw := p.end()
+	if strings.Contains(raw, "\x1b") || strings.Contains(raw, "hello") || !strings.Contains(raw, `"outcome": "completed"`) {
+		t.Errorf("run -json sent the terminal %q, want the record alone", raw)
+	}
+}
