@@ -3,7 +3,7 @@
 -- ARGV: id, group, prefix of host streams, history's life in ms
 -- Returns 'removed', 'requested', 'stopped', 'too-late' or 'unknown'.
 local id, group, hosts, history = unpack(ARGV)
-local job = read(KEYS[1], 'state', 'entry', 'only_host', 'attempts', 'stalls')
+local job = read(KEYS[1], 'state', 'entry', 'only_host', 'attempts', 'stalls', 'submit')
 if not job.state then
   local answer = read_ended(KEYS[2])
   if not answer then return 'unknown' end

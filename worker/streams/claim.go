@@ -86,7 +86,7 @@ func (q *Queue) claim(ctx context.Context) (*delivery, idle, error) {
 // askClaim carries out a script that claims. keys and args are what it takes
 // beside those of a claim.
 func (q *Queue) askClaim(ctx context.Context, script claimScript, keys, args []string) (rueidis.RedisMessage, error) {
-	keys = append([]string{q.keys.ready(), q.keys.readyOn(q.config.Host), q.keys.delayed(), q.keys.server()}, keys...)
+	keys = append([]string{q.keys.ready(), q.keys.readyOn(q.config.Host), q.keys.delayed(), q.keys.server(), q.keys.changed()}, keys...)
 	nonce := rand.Text()
 	look := q.timeToLook()
 	return q.ask(ctx, func(again bool) rueidis.RedisResult {

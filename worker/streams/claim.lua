@@ -1,14 +1,14 @@
 -- Claims one job.
--- KEYS 1 to 4: ready, ready of this host, delayed, server
+-- KEYS 1 to 5: ready, ready of this host, delayed, server, changed
 -- ARGV 1 to 9: prefix of jobs, prefix of host streams, group, consumer, host,
 --       nonce, lease in ms, '1' to look for lost leases, '1' when the answer to a
 --       claim with this nonce may have been lost
-local ready, ready_here, delayed, server_key = unpack(KEYS, 1, 4)
+local ready, ready_here, delayed, server_key, changed_key = unpack(KEYS, 1, 5)
 local jobs, hosts, group, consumer, host, nonce, lease, look, again = unpack(ARGV, 1, 9)
 lease = tonumber(lease)
 local faults = {}
 local passed_over = {}
-local changed, since
+local changed, since = 0, nil
 
 local function fault(what)
   if #faults < 20 then faults[#faults + 1] = what end
@@ -30,23 +30,23 @@ local function call(key, ...)
   return answer
 end
 
--- What is known of the server that answers: changed is since when it is this one,
--- 0 for ever, and since is since when it has been answering without a gap.
+-- Looks which server answers: changed is since when it is this one, 0 for ever,
+-- and since is since when it has been answering without a gap.
 local function look_at_server()
   local now = now_ms()
-  local server, foreign = read(server_key, 'run', 'changed', 'since', 'seen')
+  local server, foreign = read(server_key, 'run', 'since', 'seen')
   local seen = tonumber(server.seen)
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') or ''
   local other = server.run ~= run
-  changed, since = tonumber(server.changed) or 0, tonumber(server.since)
-  if other and server.run then changed = now end
+  since = tonumber(server.since)
   if other or not since or not seen or now - seen > lease / 2 or since > now then since = now end
   if foreign then
     fault(server_key .. ': ' .. foreign.err)
     redis.call('DEL', server_key)
   end
+  if other and server.run then redis.call('SET', changed_key, whole(now)) end
   -- A server out of memory keeps what it knew, and nobody is taken for lost.
-  call(server_key, 'HSET', server_key, 'run', run, 'changed', whole(changed), 'since', whole(since), 'seen', whole(now))
+  call(server_key, 'HSET', server_key, 'run', run, 'since', whole(since), 'seen', whole(now))
 end
 
 -- excluded: this host handed the job back, and another one still may take it.
@@ -56,7 +56,6 @@ end
 
 -- Makes claimable what has become due.
 local function promote()
-  if redis.call('EXISTS', delayed) == 0 then return end
   local now = now_ms()
   local ids = call(delayed, 'ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, 100)
   for _, id in ipairs(ids or {}) do
@@ -209,27 +208,26 @@ end
 -- Claims a job. Returns id, body, data, attempts, stalls, passed, token, stream,
 -- entry, '1' when the attempt may have run before; nil when there is none.
 local function take()
-  if look == '1' then
-    look_at_server()
-  else
-    changed = tonumber(redis.pcall('HGET', server_key, 'changed')) or 0
-  end
+  if look == '1' then look_at_server() end
+  -- Most often none of the three is there.
+  local rare = redis.call('EXISTS', changed_key, delayed, ready_here) > 0
+  if rare then changed = tonumber(call(changed_key, 'GET', changed_key)) or 0 end
   if again == '1' then
     local d = repeated(ready_here) or repeated(ready)
     if d then return d end
   end
-  promote()
+  if rare then promote() end
   if look == '1' then
     drop_consumers(ready)
     drop_consumers(ready_here)
     -- Workers can't extend while the server is away, nor does a promoted one know
     -- of the last claims: for one lease after that nobody is taken for lost.
     if now_ms() - since >= lease then
-      local d = lost_leases(ready_here) or lost_leases(ready)
+      local d = rare and lost_leases(ready_here) or lost_leases(ready)
       if d then return d end
     end
   end
-  return redis.pcall('XLEN', ready_here) ~= 0 and next_entry(ready_here) or next_entry(ready)
+  return rare and redis.pcall('XLEN', ready_here) ~= 0 and next_entry(ready_here) or next_entry(ready)
 end
 
 -- Claims a job. Returns two lists, what is wrong and what was claimed: see take.

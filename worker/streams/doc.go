@@ -31,8 +31,8 @@
 //	P dead            stream: jobs that are not tried again, and why
 //	P ended:ID        text: how a job ended, for a while
 //	P runs:rec:ID     text: the job's record as other hosts may read it, for a while
-//	P server          hash: which server answers, since when, and since when
-//	                  without a gap
+//	P server          hash: which server answers, and since when without a gap
+//	P changed         text: since when it is this one, if there was another before
 //
 // A pending entry of the group is a job's lease: extending it makes its idle
 // time 0, and XAUTOCLAIM gives it to another worker once that reaches the lease.

@@ -22,6 +22,7 @@ func (k keys) delayed() string            { return k.prefix + "delayed" }
 func (k keys) dead() string               { return k.prefix + "dead" }
 func (k keys) ended(id string) string     { return k.prefix + "ended:" + id }
 func (k keys) record(id string) string    { return k.prefix + "runs:rec:" + id }
+func (k keys) changed() string            { return k.prefix + "changed" }
 func (k keys) server() string             { return k.prefix + "server" }
 
 // checkPrefix refuses a prefix whose keys could lie in different slots.

@@ -59,15 +59,17 @@ local function drop_entry(stream, group, entry)
 end
 
 -- How a job ended, from the text that keep_ended left: the answer to a cancel or
--- '-', what settled it or '-'; nil when it is not known.
+-- '-', what settled it or '-', the nonce of its submit; nil when it is not known.
 local function read_ended(ended_key)
   local text = redis.pcall('GET', ended_key)
   if type(text) ~= 'string' then return nil end
-  return string.match(text, '^(%S+) (%S+) %d+ %d+$')
+  return string.match(text, '^(%S+) (%S+) %d+ %d+ (%S*)$')
 end
 
--- Keeps how a job ended, for a while, and forgets the job.
+-- Keeps how a job ended, for a while, and forgets the job. Of it attempts, stalls
+-- and submit must have been read.
 local function keep_ended(job_key, ended_key, job, answer, settled, history)
   redis.call('DEL', job_key)
-  redis.call('SET', ended_key, table.concat({answer, settled, count(job.attempts), count(job.stalls)}, ' '), 'PX', history)
+  redis.call('SET', ended_key,
+    table.concat({answer, settled, count(job.attempts), count(job.stalls), job.submit or ''}, ' '), 'PX', history)
 end

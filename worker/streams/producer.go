@@ -99,7 +99,7 @@ func (q *Queue) endedStatus(ctx context.Context, id string) (worker.Status, erro
 	status := worker.Status{State: worker.Settled, Job: worker.Job{ID: id}}
 	var settled string
 	if _, err := fmt.Sscanf(text, "%s %s %d %d", &status.Cancel, &settled, &status.Attempts, &status.Stalls); err != nil {
-		return worker.Status{}, fmt.Errorf("read a job's status: how job %.64q ended is %.64q, want four words", id, text)
+		return worker.Status{}, fmt.Errorf("read a job's status: how job %.64q ended is %.64q, want five words", id, text)
 	}
 	if status.Cancel == "-" {
 		status.Cancel = ""

@@ -12,7 +12,7 @@
 local function settle(keys, args)
   local job_key, stream, ended_key, record_key, delayed, dead = unpack(keys)
   local id, token, group, entry, what, ms, word, record, record_life, history, passed = unpack(args)
-  local job = read(job_key, 'token', 'settled', 'cancel', 'attempts', 'stalls')
+  local job = read(job_key, 'token', 'settled', 'cancel', 'attempts', 'stalls', 'submit')
   local this = what .. ':' .. token
   if job.token ~= token then
     local _, settled = read_ended(ended_key)

@@ -2,7 +2,7 @@
 -- KEYS and ARGV: what claim.lua takes, then what settle.lua takes.
 -- Returns what settle.lua does unless that is 'ok', and then two lists as
 -- claim.lua does; the second is empty when there is no job.
-local answer = settle({unpack(KEYS, 5)}, {unpack(ARGV, 10)})
+local answer = settle({unpack(KEYS, 6)}, {unpack(ARGV, 10)})
 if answer ~= 'ok' then return answer end
 local sound, job = pcall(take) -- what is wrong with the next job is not held against this one
 if not sound then

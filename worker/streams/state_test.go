@@ -132,6 +132,7 @@ func TestForeignKeys(t *testing.T) {
 		spoil func(s *stand) (key string)
 	}{
 		{"server", func(s *stand) string { s.do("SET", s.keys.server(), "x"); return s.keys.server() }},
+		{"changed", func(s *stand) string { s.do("RPUSH", s.keys.changed(), "x"); return s.keys.changed() }},
 		{"delayed", func(s *stand) string { s.do("SET", s.keys.delayed(), "x"); return s.keys.delayed() }},
 		{"ready of the host", func(s *stand) string {
 			s.do("SET", s.keys.readyOn("host-a"), "x")

@@ -2,11 +2,13 @@
 -- KEYS: job, ended, ready, delayed
 -- ARGV: id, body, data, delay in ms, only host or '', prefix of host streams, nonce
 -- Returns 'ok' or 'duplicate'. The nonce makes a repeated submit of one call,
--- whose first answer was lost, an 'ok'.
+-- whose first answer was lost, an 'ok', also when the job has ended meanwhile.
 local id, body, data, delay, only_host, hosts, nonce = unpack(ARGV)
 local job, foreign = read(KEYS[1], 'body', 'submit')
 if foreign then return foreign end
 if job.body then return job.submit == nonce and 'ok' or 'duplicate' end
+local answer, _, ended_nonce = read_ended(KEYS[2])
+if answer and ended_nonce == nonce then return 'ok' end
 local now = now_ms()
 local refused
 if tonumber(delay) > 0 then
@@ -17,5 +19,5 @@ end
 if refused then return refused end
 redis.call('HSET', KEYS[1], 'body', body, 'data', data, 'attempts', 0, 'stalls', 0, 'only_host', only_host, 'submit', nonce,
   'placed', whole(now))
-redis.call('DEL', KEYS[2])
+if answer then redis.call('DEL', KEYS[2]) end
 return 'ok'
