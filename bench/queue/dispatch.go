@@ -10,50 +10,56 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/worker"
 	"github.com/edgehero/dispatch/worker/streams"
 )
 
-func runDispatch(ctx context.Context, l load) (result, error) {
-	option, err := streams.ClientOption("redis://" + l.addr)
-	if err != nil {
-		return result{}, err
-	}
-	client, err := rueidis.NewClient(option)
-	if err != nil {
-		return result{}, err
-	}
-	defer client.Close()
-	q, err := streams.New(streams.Config{Client: client, Prefix: "{" + l.prefix + "}:", Host: "bench", History: time.Minute})
-	if err != nil {
-		return result{}, err
-	}
-	if err := submitAll(l.backlog, func(i int) error {
-		return q.Submit(ctx, worker.Job{ID: fmt.Sprint("backlog-", i)})
-	}); err != nil {
-		return result{}, err
-	}
-	var r result
-	start := time.Now()
-	if err := workOff(ctx, q, l.slots, l.backlog, func(string) {}); err != nil {
-		return result{}, err
-	}
-	r.JobsPerSecond = float64(l.backlog) / time.Since(start).Seconds()
+// A consumer works jobs off, no more than slots at once, until so many are settled.
+// It calls run when a job starts.
+type consumer func(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error
 
-	t := newTimes()
-	worked := make(chan error, 1)
-	go func() { worked <- workOff(ctx, q, l.slots, l.paced, t.started) }()
-	if err := t.submit(l, func(id string) error { return q.Submit(ctx, worker.Job{ID: id}) }); err != nil {
-		return result{}, err
+// dispatch returns the system that works its jobs off by a consumer.
+func dispatch(workOff consumer) func(context.Context, load) (result, error) {
+	return func(ctx context.Context, l load) (result, error) {
+		option, err := streams.ClientOption("redis://" + l.addr)
+		if err != nil {
+			return result{}, err
+		}
+		client, err := rueidis.NewClient(option)
+		if err != nil {
+			return result{}, err
+		}
+		defer client.Close()
+		q, err := streams.New(streams.Config{Client: client, Prefix: "{" + l.prefix + "}:", Host: "bench", History: time.Minute})
+		if err != nil {
+			return result{}, err
+		}
+		submit := func(id string) error { return q.Submit(ctx, worker.Job{ID: id}) }
+		if err := submitAll(l.backlog, func(i int) error { return submit(fmt.Sprint("backlog-", i)) }); err != nil {
+			return result{}, err
+		}
+		var r result
+		start := time.Now()
+		if err := workOff(ctx, q, l.slots, l.backlog, func(string) {}); err != nil {
+			return result{}, err
+		}
+		r.JobsPerSecond = float64(l.backlog) / time.Since(start).Seconds()
+
+		t := newTimes()
+		worked := make(chan error, 1)
+		go func() { worked <- workOff(ctx, q, l.slots, l.paced, t.started) }()
+		if err := t.submit(l, submit); err != nil {
+			return result{}, err
+		}
+		err = <-worked
+		r.P99 = p99(t.latencies)
+		return r, err
 	}
-	err = <-worked
-	r.P99 = p99(t.latencies)
-	return r, err
 }
 
-// workOff takes jobs as a worker does, no more than slots at once, until so many
-// are settled.
-func workOff(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error {
+// queueAlone takes jobs as a worker does.
+func queueAlone(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error {
 	free := make(chan struct{}, slots)
 	enough, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -69,12 +75,14 @@ func workOff(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id
 			defer func() { <-free }()
 			for d != nil {
 				run(d.Job().ID)
-				if d, err = d.(worker.DoneNexter).DoneNext(ctx, nil); err != nil {
+				next, err := d.(worker.DoneNexter).DoneNext(ctx, nil)
+				if err != nil {
 					stop(err)
 				}
 				if settled.Add(1) == int64(jobs) {
 					stop(nil)
 				}
+				d = next
 			}
 		})
 	}
@@ -83,6 +91,40 @@ func workOff(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id
 		return err
 	}
 	return nil
+}
+
+// wholeWorker is the worker with a runtime that does nothing, without records.
+func wholeWorker(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error {
+	w, err := worker.New(worker.Config{Queue: q, Runtime: idle{run: run}, Host: "bench", Slots: slots})
+	if err != nil {
+		return err
+	}
+	enough, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(enough) }()
+	for w.Stats().Completed < int64(jobs) {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	return <-ended
+}
+
+// idle is a runtime whose jobs do nothing.
+type idle struct {
+	worker.Runtime
+	run func(id string)
+}
+
+func (idle) Facts(context.Context) (container.Facts, error) {
+	return container.Facts{Isolated: true}, nil
+}
+
+func (idle) List(context.Context, container.Labels) ([]container.State, error) { return nil, nil }
+
+func (i idle) Run(_ context.Context, spec container.Spec, _ container.IO) (container.Result, error) {
+	i.run(spec.Job)
+	return container.Result{}, nil
 }
 
 // submitAll submits with 16 at once.

@@ -6,7 +6,10 @@
 // two parts. Throughput: a backlog is worked off, from the first claim to the last
 // settled job. Latency: jobs are submitted at a steady pace to a worker that
 // waits, from the call of submit to the start of the job's function. The medians
-// of the rounds and the ratio to the better peer are printed.
+// of the rounds and the ratios to the better peer are printed.
+//
+// The queue is measured alone, taking jobs as a worker does, and as the queue of a
+// whole worker with a runtime that does nothing and without records.
 //
 // BullMQ runs under node, from the folder that -node names: run npm install there.
 // Without node it is left out, and said so.
