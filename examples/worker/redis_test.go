@@ -111,7 +111,7 @@ func TestServeWaitsForRedis(t *testing.T) {
 func TestRedisThatRefuses(t *testing.T) {
 	server := lab.Redis(t, "--user", "alice", "on", ">hunter2", "allkeys", "allcommands")
 	for password, want := range map[string]int{"hunter2": exitUsage, "hunter3": exitUnavailable} {
-		for _, command := range [][]string{{"cancel", "nobody"}, {"serve", "-slots", "-1", "-runtime", "none"}} {
+		for _, command := range [][]string{{"cancel", "nobody"}, {"serve", "-slots", "16385", "-runtime", "none"}} {
 			cmd := exec.Command("worker", append(command, "-redis", "redis://alice:"+password+"@"+server.Addr)...)
 			cmd.Dir = t.TempDir()
 			out, err := cmd.CombinedOutput()
