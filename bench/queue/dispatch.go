@@ -15,40 +15,48 @@ import (
 	"github.com/edgehero/dispatch/worker/streams"
 )
 
-// A consumer works jobs off, no more than slots at once, until so many are settled.
-// It calls run when a job starts.
-type consumer func(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error
+// A consumer works jobs off, no more than slots at once, and returns when so many
+// are settled. It calls run when a job starts. end is for after the measuring: it
+// waits until nothing is left.
+type consumer func(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) (end func() error, err error)
 
 // dispatch returns the system that works its jobs off by a consumer.
 func dispatch(workOff consumer) func(context.Context, load) (result, error) {
 	return func(ctx context.Context, l load) (result, error) {
-		option, err := streams.ClientOption("redis://" + l.addr)
+		q, closeQueue, err := openQueue(l)
 		if err != nil {
 			return result{}, err
 		}
-		client, err := rueidis.NewClient(option)
+		defer closeQueue()
+		producer, closeProducer, err := openQueue(l)
 		if err != nil {
 			return result{}, err
 		}
-		defer client.Close()
-		q, err := streams.New(streams.Config{Client: client, Prefix: "{" + l.prefix + "}:", Host: "bench", History: time.Minute})
-		if err != nil {
-			return result{}, err
-		}
-		submit := func(id string) error { return q.Submit(ctx, worker.Job{ID: id}) }
+		defer closeProducer()
+		submit := func(id string) error { return producer.Submit(ctx, worker.Job{ID: id}) }
 		if err := submitAll(l.backlog, func(i int) error { return submit(fmt.Sprint("backlog-", i)) }); err != nil {
 			return result{}, err
 		}
 		var r result
 		start := time.Now()
-		if err := workOff(ctx, q, l.slots, l.backlog, func(string) {}); err != nil {
+		end, err := workOff(ctx, q, l.slots, l.backlog, func(string) {})
+		if err != nil {
 			return result{}, err
 		}
 		r.JobsPerSecond = float64(l.backlog) / time.Since(start).Seconds()
+		if err := end(); err != nil {
+			return result{}, err
+		}
 
 		t := newTimes()
 		worked := make(chan error, 1)
-		go func() { worked <- workOff(ctx, q, l.slots, l.paced, t.started) }()
+		go func() {
+			end, err := workOff(ctx, q, l.slots, l.paced, t.started)
+			if err == nil {
+				err = end()
+			}
+			worked <- err
+		}()
 		if err := t.submit(l, submit); err != nil {
 			return result{}, err
 		}
@@ -58,56 +66,75 @@ func dispatch(workOff consumer) func(context.Context, load) (result, error) {
 	}
 }
 
+// openQueue opens the round's queue with a client of its own, as producers and
+// workers have.
+func openQueue(l load) (*streams.Queue, func(), error) {
+	option, err := streams.ClientOption("redis://" + l.addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := rueidis.NewClient(option)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := streams.New(streams.Config{Client: client, Prefix: "{" + l.prefix + "}:", Host: "bench", History: time.Minute})
+	return q, client.Close, err
+}
+
 // queueAlone takes jobs as a worker does.
-func queueAlone(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error {
-	free := make(chan struct{}, slots)
+func queueAlone(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) (end func() error, err error) {
 	enough, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	var settled atomic.Int64
-	var all sync.WaitGroup
-	for {
-		free <- struct{}{}
-		d, err := q.Next(enough)
-		if err != nil {
-			break
-		}
-		all.Go(func() {
-			defer func() { <-free }()
-			for d != nil {
-				run(d.Job().ID)
-				next, err := d.(worker.DoneNexter).DoneNext(ctx, nil)
-				if err != nil {
-					stop(err)
-				}
-				if settled.Add(1) == int64(jobs) {
-					stop(nil)
-				}
-				d = next
+	chain := func(d worker.Delivery) {
+		for d != nil {
+			run(d.Job().ID)
+			next, err := d.(worker.DoneNexter).DoneNext(ctx, nil)
+			if err != nil {
+				stop(err)
 			}
-		})
+			if settled.Add(1) == int64(jobs) {
+				stop(nil)
+			}
+			d = next
+		}
 	}
-	all.Wait()
+	var all sync.WaitGroup
+	all.Go(func() {
+		free := make(chan struct{}, slots)
+		for {
+			free <- struct{}{}
+			d, err := q.Next(enough)
+			if err != nil {
+				stop(err)
+				return
+			}
+			all.Go(func() {
+				chain(d)
+				<-free
+			})
+		}
+	})
+	<-enough.Done()
+	end = func() error { all.Wait(); return nil }
 	if err := context.Cause(enough); !errors.Is(err, context.Canceled) {
-		return err
+		return end, err
 	}
-	return nil
+	return end, nil
 }
 
 // wholeWorker is the worker with a runtime that does nothing, without records.
-func wholeWorker(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) error {
+func wholeWorker(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) (end func() error, err error) {
 	w, err := worker.New(worker.Config{Queue: q, Runtime: idle{run: run}, Host: "bench", Slots: slots})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	enough, stop := context.WithCancel(ctx)
-	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(enough) }()
 	for w.Stats().Completed < int64(jobs) {
 		time.Sleep(time.Millisecond)
 	}
-	stop()
-	return <-ended
+	return func() error { stop(); return <-ended }, nil
 }
 
 // idle is a runtime whose jobs do nothing.

@@ -16,10 +16,14 @@ import (
 func BenchmarkQueue(b *testing.B) {
 	for _, slots := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint("slots=", slots), func(b *testing.B) {
-			client := openClient(b, lab.RedisAddr(b))
-			q := open(b, Config{Client: client, Prefix: testPrefix(b, client), Host: "host-a", History: time.Second})
+			addr := lab.RedisAddr(b)
+			config := Config{Client: openClient(b, addr), Host: "host-a", History: time.Second}
+			config.Prefix = testPrefix(b, config.Client)
+			q := open(b, config)
+			config.Client = openClient(b, addr)
+			producer := open(b, config)
 			for i := range b.N {
-				if err := q.Submit(b.Context(), worker.Job{ID: fmt.Sprint("job-", i)}); err != nil {
+				if err := producer.Submit(b.Context(), worker.Job{ID: fmt.Sprint("job-", i)}); err != nil {
 					b.Fatal(err)
 				}
 			}

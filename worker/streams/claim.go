@@ -16,15 +16,9 @@ import (
 
 var _ worker.Queue = (*Queue)(nil)
 
-const (
-	// longestWait bounds one wait for a new entry: a job that another host put
-	// off meanwhile is seen after that long.
-	longestWait = time.Second
-	// answerLimit is how long the answer to a claim is waited for, also when its
-	// asker does not want it any more: a job that nobody hears of stands still for
-	// a lease.
-	answerLimit = 5 * time.Second
-)
+// longestWait bounds one wait for a new entry: a job that another host put off
+// meanwhile is seen after that long.
+const longestWait = time.Second
 
 // reasonUnreadable is why a job whose stored form can't be read is dead.
 const reasonUnreadable = "worker-error"
@@ -89,10 +83,8 @@ func (q *Queue) askClaim(ctx context.Context, script claimScript, keys, args []s
 	keys = append([]string{q.keys.ready(), q.keys.readyOn(q.config.Host), q.keys.delayed(), q.keys.server(), q.keys.changed()}, keys...)
 	nonce := rand.Text()
 	look := q.timeToLook()
-	return q.ask(ctx, func(again bool) rueidis.RedisResult {
-		hear, stop := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
-		defer stop()
-		return script.exec(hear, q.config.Client, keys, look || again, func(look bool) []string {
+	return q.ask(ctx, func(ctx context.Context, again bool) rueidis.RedisResult {
+		return script.exec(ctx, q.config.Client, keys, look || again, func(look bool) []string {
 			return append([]string{q.keys.jobs(), q.keys.hosts(), group, q.consumer, q.config.Host, nonce,
 				millis(q.config.Lease), flag(look), flag(again)}, args...)
 		})

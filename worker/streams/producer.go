@@ -83,7 +83,7 @@ func (q *Queue) Status(ctx context.Context, id string) (worker.Status, error) {
 
 // endedStatus reads the status of a job from how it ended.
 func (q *Queue) endedStatus(ctx context.Context, id string) (worker.Status, error) {
-	answer, err := q.ask(ctx, func(bool) rueidis.RedisResult {
+	answer, err := q.ask(ctx, func(ctx context.Context, _ bool) rueidis.RedisResult {
 		return q.config.Client.Do(ctx, q.config.Client.B().Get().Key(q.keys.ended(id)).Build())
 	})
 	if rueidis.IsRedisNil(err) {
@@ -161,7 +161,7 @@ func (q *Queue) Dead(ctx context.Context) iter.Seq2[worker.DeadJob, error] {
 }
 
 func (q *Queue) deadIDs(ctx context.Context, from string) (ids []string, last string, err error) {
-	answer, err := q.ask(ctx, func(bool) rueidis.RedisResult {
+	answer, err := q.ask(ctx, func(ctx context.Context, _ bool) rueidis.RedisResult {
 		return q.config.Client.Do(ctx,
 			q.config.Client.B().Xrange().Key(q.keys.dead()).Start(from).End("+").Count(deadPage).Build())
 	})

@@ -15,16 +15,23 @@ const (
 	longPause  = time.Second
 )
 
+// answerLimit is how long the answer to a call is waited for, also when ctx ends
+// meanwhile: a job whose claim nobody hears of stands still for a lease. The client
+// answers a context with a limit sooner than one that only ends.
+const answerLimit = 5 * time.Second
+
 // ask repeats a call until the server has answered it or ctx ends. Every call
 // can be repeated: the scripts know a call they have carried out before. again
 // says that the answer to an earlier one may have been lost.
-func (q *Queue) ask(ctx context.Context, call func(again bool) rueidis.RedisResult) (rueidis.RedisMessage, error) {
+func (q *Queue) ask(ctx context.Context, call func(ctx context.Context, again bool) rueidis.RedisResult) (rueidis.RedisMessage, error) {
 	pause := firstPause
 	for again := false; ; again = true {
 		if ctx.Err() != nil {
 			return rueidis.RedisMessage{}, ctx.Err()
 		}
-		answer, err := call(again).ToMessage()
+		limited, stop := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
+		answer, err := call(limited, again).ToMessage()
+		stop()
 		if err == nil || !away(err) {
 			if again {
 				q.log.Info("queue_server_back")
@@ -67,7 +74,7 @@ func away(err error) bool {
 
 // run carries a script out and returns its answer as text.
 func (q *Queue) run(ctx context.Context, script *rueidis.Lua, keys, args []string) (string, error) {
-	answer, err := q.ask(ctx, func(bool) rueidis.RedisResult {
+	answer, err := q.ask(ctx, func(ctx context.Context, _ bool) rueidis.RedisResult {
 		return script.Exec(ctx, q.config.Client, keys, args)
 	})
 	if err != nil {
@@ -78,7 +85,7 @@ func (q *Queue) run(ctx context.Context, script *rueidis.Lua, keys, args []strin
 
 // hash reads a hash; a missing one is empty.
 func (q *Queue) hash(ctx context.Context, key string) (map[string]string, error) {
-	answer, err := q.ask(ctx, func(bool) rueidis.RedisResult {
+	answer, err := q.ask(ctx, func(ctx context.Context, _ bool) rueidis.RedisResult {
 		return q.config.Client.Do(ctx, q.config.Client.B().Hgetall().Key(key).Build())
 	})
 	if err != nil {
