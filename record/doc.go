@@ -14,9 +14,8 @@
 // full, or the name is too long), where the record is written in place, which
 // the log says (record_written_in_place). Its first byte is then put right last,
 // so that a record cut there reads as an [UnparseableError], never as a wrong
-// value. A network file system gives
-// neither promise, and a host whose clock is more than five minutes wrong can
-// have its records taken for another job's.
+// value. A network file system gives neither promise, and a host whose clock is
+// more than five minutes wrong can have its records taken for another job's.
 //
 // # Compatibility
 //
