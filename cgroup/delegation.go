@@ -59,6 +59,20 @@ func undelegated(read readFile, writable bool) *NotDelegatedError {
 	return &e
 }
 
+// off returns the controllers that jobs need and that a parent has, but not its
+// children.
+func off(read readFile) (controllers []string) {
+	buf := make([]byte, fileSize)
+	inChildren := words(read("cgroup.subtree_control", buf))
+	here := words(read("cgroup.controllers", buf))
+	for _, b := range bounds {
+		if slices.Contains(here, b.controller) && !slices.Contains(inChildren, b.controller) {
+			controllers = append(controllers, b.controller)
+		}
+	}
+	return controllers
+}
+
 func words(b []byte) []string {
 	var all []string
 	for w := range bytes.FieldsSeq(b) {

@@ -12,6 +12,9 @@ import (
 // A Parent is a delegated cgroup. This operating system has none.
 type Parent struct{}
 
+// EnableControllers returns [ErrNotSupported].
+func EnableControllers(string) error { return ErrNotSupported }
+
 // OpenParent returns [ErrNotSupported].
 func OpenParent(string) (*Parent, error) { return nil, ErrNotSupported }
 

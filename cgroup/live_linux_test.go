@@ -387,3 +387,31 @@ func TestLiveKillEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A delegated cgroup has its controllers and its children have none, as systemd
+// leaves a unit.
+func TestLiveEnableControllers(t *testing.T) {
+	dir := childParent(t, testParent(t), "", 0)
+	if _, err := OpenParent(dir); !errors.Is(err, ErrNotDelegated) {
+		t.Fatalf("OpenParent = %v, want ErrNotDelegated", err)
+	}
+	for range 2 {
+		if err := EnableControllers(dir); err != nil {
+			t.Fatalf("EnableControllers = %v, want no error", err)
+		}
+	}
+	p, err := OpenParent(dir)
+	if err != nil {
+		t.Fatalf("OpenParent = %v, want a parent", err)
+	}
+	defer p.Close()
+	testLeaf(t, p, "run", small)
+
+	busy := childParent(t, testParent(t), "", start(t, nil, "idle").Process.Pid)
+	if err := EnableControllers(busy); !errors.Is(err, syscall.EBUSY) || strings.Contains(err.Error(), "/sys/fs") {
+		t.Errorf("EnableControllers of a cgroup with a process = %v, want EBUSY and no path", err)
+	}
+	if err := EnableControllers(dir + "/gone"); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "/sys/fs") {
+		t.Errorf("EnableControllers of no cgroup = %v, want fs.ErrNotExist and no path", err)
+	}
+}

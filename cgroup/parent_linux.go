@@ -26,6 +26,26 @@ type Parent struct {
 	dir  dir
 }
 
+// EnableControllers turns on, for the children of the cgroup whose directory is
+// path, the controllers that jobs need and that it has itself. The cgroup must have
+// been delegated to this program, and hold no process: systemd's Delegate= gives
+// a unit its controllers, and leaves it to the unit to hand them on. What is
+// missing after that, [OpenParent] names.
+func EnableControllers(path string) error {
+	name := filepath.Base(path)
+	d, err := openDir(path)
+	if err != nil {
+		return fmt.Errorf("turn on the controllers of cgroup %.*q: %w", maxName, name, cause(err))
+	}
+	defer d.close()
+	for _, controller := range off(d.read) {
+		if err := d.write("cgroup.subtree_control", "+"+controller); err != nil {
+			return fmt.Errorf("turn on the controller %s of cgroup %.*q: %w", controller, maxName, name, err)
+		}
+	}
+	return nil
+}
+
 // OpenParent takes the cgroup whose directory is path, an absolute path. It
 // returns [ErrNotV2], [ErrNotDelegated] or an error that wraps [fs.ErrNotExist]
 // or [fs.ErrPermission]. Close the parent when no leaf is made in it any more.

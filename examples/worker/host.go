@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/edgehero/dispatch/cgroup"
 	"github.com/edgehero/dispatch/container"
 	"github.com/edgehero/dispatch/jobsize"
 	"github.com/edgehero/dispatch/record"
@@ -89,6 +90,11 @@ func (h *host) openVenues() (*venues, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding this program: %w", err)
+	}
+	if parent := h.flags.cgroupParent; parent != "" {
+		if err := cgroup.EnableControllers(parent); err != nil {
+			h.log.Warn("cgroup_controllers_off", "error", err) // what is missing then is an error below
+		}
 	}
 	process, err := container.NewProcess(container.ProcessConfig{
 		Supervisor: []string{self, "supervise"}, CgroupParent: h.flags.cgroupParent,
