@@ -1,20 +1,25 @@
--- Claims one job.
+-- How a job is claimed. scripts.go ends this text with the call of claim, or with
+-- settle.lua and settle_claim.lua, which calls take.
 -- KEYS 1 to 5: ready, ready of this host, delayed, server, changed
 -- ARGV 1 to 9: prefix of jobs, prefix of host streams, group, consumer, host,
---       nonce, lease in ms, '1' to look for lost leases, '1' when the answer to a
---       claim with this nonce may have been lost
+--       nonce, lease in ms, '1' to look which server answers and for lost leases,
+--       '1' when the answer to a claim with this nonce may have been lost
 local ready, ready_here, delayed, server_key, changed_key = unpack(KEYS, 1, 5)
 local jobs, hosts, group, consumer, host, nonce, lease, look, again = unpack(ARGV, 1, 9)
 lease = tonumber(lease)
-local faults = {}
-local passed_over = {}
-local changed, since = 0, nil
+local faults = {} -- what is wrong with the stored state
+local passed_over = {} -- by id: a job that only another host may take now
+local changed = 0 -- since when (ms) it is this server that answers, 0 for ever
+local since = nil -- since when (ms) that one answers without a gap; see look_at_server
+local left = 100 -- how many entries this claim may still read
 
+-- Notes what is wrong; a state that is wrong in many places is not told whole.
 local function fault(what)
   if #faults < 20 then faults[#faults + 1] = what end
 end
 
--- Calls a command on a key of this queue; nil when that is refused.
+-- Calls a command on a key of this queue; nil when that is refused, which is a
+-- fault and not the end of the claim.
 local function call(key, ...)
   local answer = redis.pcall(...)
   if type(answer) == 'table' and answer.err and string.find(answer.err, 'NOGROUP', 1, true) then
@@ -30,8 +35,8 @@ local function call(key, ...)
   return answer
 end
 
--- Looks which server answers: changed is since when it is this one, 0 for ever,
--- and since is since when it has been answering without a gap.
+-- Looks which server answers, and notes it: one that was put in another one's
+-- place, or was away, may not know of the last claims and extensions.
 local function look_at_server()
   local now = now_ms()
   local server, foreign = read(server_key, 'run', 'since', 'seen')
@@ -49,12 +54,14 @@ local function look_at_server()
   call(server_key, 'HSET', server_key, 'run', run, 'since', whole(since), 'seen', whole(now))
 end
 
--- excluded: this host handed the job back, and another one still may take it.
+-- Reports whether this host handed the job back, and another one is still to
+-- have its chance.
 local function excluded(job)
   return job.not_host == host and now_ms() < (tonumber(job.not_until) or 0)
 end
 
--- Makes claimable what has become due.
+-- Makes the delayed jobs that have become due claimable. One that can't be is put
+-- off for a minute, so that it does not hold the others up.
 local function promote()
   local now = now_ms()
   local ids = call(delayed, 'ZRANGEBYSCORE', delayed, '-inf', whole(now), 'LIMIT', 0, 100)
@@ -71,6 +78,7 @@ local function promote()
   end
 end
 
+-- The id of the job that an entry is of; nil when it is not of one.
 local function field_id(fields)
   if type(fields) ~= 'table' then return nil end
   for i = 1, #fields, 2 do
@@ -78,11 +86,14 @@ local function field_id(fields)
   end
 end
 
+-- What a claim needs of a job.
 local function read_job(id)
   return read(jobs .. id, 'body', 'data', 'state', 'entry', 'token', 'claims', 'attempts', 'stalls', 'passed', 'placed',
     'not_host', 'not_until')
 end
 
+-- What claim.go makes a delivery of: id, body, data, attempts, stalls, passed,
+-- token, stream, entry, '1' when the attempt that is due may have run before.
 local function as_delivery(id, job, stream, entry)
   -- A server that was put in another one's place may not know that the job, which
   -- is older, was claimed before.
@@ -91,7 +102,9 @@ local function as_delivery(id, job, stream, entry)
     stream, entry, may_have_run and '1' or '0'}
 end
 
--- Turns an entry into a delivery; nil when nothing of this host's comes of it.
+-- Gives the job of an entry that the group has just given to this consumer a new
+-- token; nil when the entry comes to no delivery of this host. stalled says that
+-- the entry is a lost lease.
 local function deliver(stream, entry, fields, stalled)
   local id = field_id(fields)
   local job = id and read_job(id) or {}
@@ -119,7 +132,7 @@ local function deliver(stream, entry, fields, stalled)
   return as_delivery(id, job, stream, entry)
 end
 
--- A claim of this call whose answer was lost is given again.
+-- The delivery that this claim came to before, when its answer was lost.
 local function repeated(stream)
   for _, p in ipairs(call(stream, 'XPENDING', stream, group, '-', '+', 1000, consumer) or {}) do
     local entries = redis.call('XRANGE', stream, p[1], p[1])
@@ -131,7 +144,8 @@ local function repeated(stream)
   end
 end
 
--- Before Redis 7 XAUTOCLAIM claims entries that were deleted, as nil.
+-- Drops what this consumer holds of entries that were deleted: before Redis 7
+-- XAUTOCLAIM claims those too, as nil.
 local function drop_deleted(stream)
   for _, p in ipairs(call(stream, 'XPENDING', stream, group, '-', '+', 1000, consumer) or {}) do
     if #redis.call('XRANGE', stream, p[1], p[1]) == 0 then
@@ -141,7 +155,8 @@ local function drop_deleted(stream)
   end
 end
 
-local function lost_leases(stream)
+-- A delivery of a lost lease: an entry that has not been extended for a lease.
+local function lost_lease(stream)
   local cursor = '0-0'
   repeat
     -- An empty answer with a cursor means: go on from there.
@@ -161,9 +176,7 @@ local function lost_leases(stream)
   until cursor == '0-0'
 end
 
--- The number of entries that one claim reads at most.
-local left = 100
-
+-- A delivery of the first entry that nobody has claimed.
 local function next_entry(stream)
   while left > 0 do
     left = left - 1
@@ -181,8 +194,8 @@ local function next_entry(stream)
   end
 end
 
--- Consumers of processes that are gone. One that has pending entries stays, for
--- they would be lost with it.
+-- Removes the consumers of processes that are gone. One that has pending entries
+-- stays, for they would be lost with it.
 local function drop_consumers(stream)
   if redis.call('EXISTS', stream) == 0 then return end
   for _, flat in ipairs(call(stream, 'XINFO', 'CONSUMERS', stream, group) or {}) do
@@ -194,19 +207,22 @@ local function drop_consumers(stream)
   end
 end
 
+-- The last entry of a stream: a worker without a job waits for one after it.
 local function last_id(stream)
   local e = redis.pcall('XREVRANGE', stream, '+', '-', 'COUNT', 1)
   return e[1] and e[1][1] or '0-0'
 end
 
+-- How long (ms) it is until another claim may find a job; -1: until there is a
+-- new entry.
 local function until_due()
   if left == 0 then return 0 end
   local first = redis.pcall('ZRANGE', delayed, 0, 0, 'WITHSCORES')
   return first[2] and math.max(tonumber(first[2]) - now_ms(), 0) or -1
 end
 
--- Claims a job. Returns id, body, data, attempts, stalls, passed, token, stream,
--- entry, '1' when the attempt may have run before; nil when there is none.
+-- Claims a job. Returns what as_delivery does, nil when there is none. Jobs of this
+-- host alone come first.
 local function take()
   if look == '1' then look_at_server() end
   -- Most often none of the three is there.
@@ -223,16 +239,15 @@ local function take()
     -- Workers can't extend while the server is away, nor does a promoted one know
     -- of the last claims: for one lease after that nobody is taken for lost.
     if now_ms() - since >= lease then
-      local d = rare and lost_leases(ready_here) or lost_leases(ready)
+      local d = rare and lost_lease(ready_here) or lost_lease(ready)
       if d then return d end
     end
   end
   return rare and redis.pcall('XLEN', ready_here) ~= 0 and next_entry(ready_here) or next_entry(ready)
 end
 
--- Claims a job. Returns two lists, what is wrong and what was claimed: see take.
--- When nothing was claimed: ms until it is worth to ask again or -1, last id of
--- ready, last id of ready of this host.
+-- Claims a job. Returns two lists: the faults, and the delivery. Without one the
+-- second is what to wait for: until_due, last_id of ready and of ready of this host.
 local function claim()
   local d = take()
   if d then return {faults, d} end

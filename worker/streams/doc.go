@@ -6,8 +6,8 @@
 // A job is known from its Submit until it is settled, and its id is unique for
 // that long. It is delivered at least once. Each delivery has a fencing token, the
 // number of the job's claim and a nonce, and every change of a job's state is one
-// script that checks it on the server's clock: a worker that lost its lease can't extend, settle, retry or defer, and
-// changes nothing.
+// script that checks it on the server's clock: a worker that lost its lease can't
+// extend, settle, retry or defer, and changes nothing.
 //
 // # What it cannot promise
 //
@@ -33,6 +33,24 @@
 //	P runs:rec:ID     text: the job's record as other hosts may read it, for a while
 //	P server          hash: which server answers, and since when without a gap
 //	P changed         text: since when it is this one, if there was another before
+//
+// The fields of a job's hash, of which one that has no value is missing:
+//
+//	body, data             the job as it was submitted; its payload, as it came
+//	state                  waiting, delayed, running or dead
+//	only_host              the only host that may run it
+//	attempts, stalls       how many were counted
+//	placed                 when (ms) it was last put into the queue
+//	entry                  its entry in a ready stream: waiting or running
+//	due                    when (ms) it becomes due: delayed
+//	token, host            of the claim that holds it: running
+//	claims                 how many there were
+//	passed                 the hosts that passed it on
+//	not_host, not_until    which host must not take it next, and until when (ms)
+//	cancel                 requested or too-late
+//	reason, at, dead_entry why and when (ms) it died, its entry in dead: dead
+//	submit, requeue        nonces of those calls, by which a repeated one is known
+//	settled                the same of what settled its last delivery
 //
 // A pending entry of the group is a job's lease: extending it makes its idle
 // time 0, and XAUTOCLAIM gives it to another worker once that reaches the lease.

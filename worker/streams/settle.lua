@@ -1,7 +1,8 @@
--- Ends a delivery.
--- keys: job, stream, ended, record, delayed, dead
--- args: id, token, group, entry, what, ms, word, record or '', record's life in
---       ms, history's life in ms, hosts that passed the job on
+-- How a delivery ends. scripts.go ends this text with the call of settle, or with
+-- settle_claim.lua.
+-- keys 1 to 6: job, stream, ended, record, delayed, dead
+-- args 1 to 11: id, token, group, entry, what, ms, word, record or '', record's
+--       life in ms, history's life in ms, hosts that passed the job on
 --   done:  word is the answer to a cancel that was requested
 --   retry: ms until the job is due again
 --   defer: ms until the job is due again; word is the host that must not take it

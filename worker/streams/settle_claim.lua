@@ -1,5 +1,6 @@
 -- Ends a delivery and claims the next job.
--- KEYS and ARGV: what claim.lua takes, then what settle.lua takes.
+-- KEYS 1 to 5, ARGV 1 to 9: what claim.lua takes.
+-- KEYS 6 to 11, ARGV 10 to 20: what settle.lua takes.
 -- Returns what settle.lua does unless that is 'ok', and then two lists as
 -- claim.lua does; the second is empty when there is no job.
 local answer = settle({unpack(KEYS, 6)}, {unpack(ARGV, 10)})
