@@ -40,19 +40,15 @@
 //     run, classify, record, settle; its subpackages spool and streams are the
 //     queues, a folder for one machine and Redis Streams for many.
 //
-// Who imports whom, from the top down; nothing imports upward:
+// Who imports whom, and all below them, from the top down:
 //
-//	worker/spool   worker/streams
-//	         \       /
-//	          worker
-//	     /   /   |   \    \
-//	    /   /  record  \   livejobs
-//	   /   /     |  \   \       \
-//	  /  container |   \  \      livejobs/redisrow
-//	 /   /   |     |    |  \
-//	|   /  cgroup  |    |  container/supervisor (exit, cgroup)
-//	|  /   /    \  |   /
-//	jobsize      exit
+//	worker/spool, worker/streams -> worker
+//	worker -> container, record, livejobs
+//	livejobs/redisrow -> livejobs
+//	container -> cgroup
+//	container/supervisor -> cgroup
+//	record, cgroup -> exit, jobsize
+//	livejobs -> jobsize
 //
 // The programs under examples are thin: worker is the reference worker an
 // operator runs, supervisor the entrypoint of a job image, embed a small

@@ -6,9 +6,11 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -39,6 +41,56 @@ func TestDocumented(t *testing.T) {
 	if checked < 10 {
 		t.Errorf("found %d packages, want all of the module", checked)
 	}
+}
+
+// The lines of doc.go that say who imports whom are what the files import. A line
+// stands for what is below those it names, too.
+func TestImportMap(t *testing.T) {
+	got, drawn := map[string][]string{}, map[string][]string{}
+	for folder, files := range packages(t) {
+		for _, file := range files.parsed {
+			if strings.HasSuffix(files.set.File(file.Pos()).Name(), "_test.go") || file.Name.Name == "main" {
+				continue
+			}
+			for _, imported := range file.Imports {
+				path, _ := strconv.Unquote(imported.Path.Value)
+				if path, ok := strings.CutPrefix(path, "github.com/edgehero/dispatch/"); ok && !strings.HasPrefix(path, "internal/") {
+					got[folder] = append(got[folder], path)
+				}
+			}
+		}
+	}
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		from, to, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "//\t"), " -> ")
+		if !ok {
+			continue
+		}
+		for folder := range strings.SplitSeq(from, ", ") {
+			drawn[folder] = append(drawn[folder], strings.Split(to, ", ")...)
+		}
+	}
+	for _, folder := range slices.Sorted(maps.Keys(got)) {
+		if want, got := below(drawn, folder), below(got, folder); !slices.Equal(want, got) {
+			t.Errorf("doc.go says that %s imports %q, and its files do %q", folder, want, got)
+		}
+	}
+	if len(drawn) != len(got) {
+		t.Errorf("doc.go draws %d packages that import others, want %d", len(drawn), len(got))
+	}
+}
+
+// below returns all packages that one reaches, sorted.
+func below(imports map[string][]string, folder string) []string {
+	var all []string
+	for _, to := range imports[folder] {
+		all = append(append(all, to), below(imports, to)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 type goFiles struct {
