@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"time"
 
@@ -132,12 +133,27 @@ func jsonError(err error) error {
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: %w at byte %d", err, syntax.Offset)
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("holds a JSON %s, want an object", kind.Value)
 	case errors.As(err, &kind):
-		return fmt.Errorf("%q is a %s, want %s", kind.Field, kind.Value, kind.Type)
+		return fmt.Errorf("%q holds a JSON %s, want %s", kind.Field, kind.Value, kindOf(kind.Type))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("not JSON: it ends too early")
 	}
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// kindOf returns the operator's words for the type of a member.
+func kindOf(member reflect.Type) string {
+	switch member.Kind() {
+	case reflect.Slice:
+		return "a list of strings"
+	case reflect.Map:
+		return "an object of strings"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a string"
 }
 
 func (f jobFile) size() jobsize.Request {
