@@ -41,13 +41,9 @@ func size(_ context.Context, p *program, args []string) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	limit := jobsize.Off()
-	if *ceiling != "" {
-		c, err := jobsize.ParseCPUs(*ceiling)
-		if err != nil {
-			return usagef("flag -cpu-ceiling: %w", err)
-		}
-		limit = jobsize.Known(int64(c))
+	limit, err := cpuLimit("-cpu-ceiling", *ceiling, jobsize.Off())
+	if err != nil {
+		return err
 	}
 	spec := container.Spec{Image: "IMAGE", Job: "JOB", Attempt: 1, Size: s, CPUs: limit}
 	command, err := spec.Command(container.Dialect{CgroupV2: true})
