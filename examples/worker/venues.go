@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -145,5 +144,5 @@ func (v *venues) holders(ctx context.Context) []container.Holder {
 			holders = append(holders, r)
 		}
 	}
-	return slices.Clip(holders)
+	return holders
 }
