@@ -71,7 +71,8 @@ func TestDoneNext(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var now, most atomic.Int64
+				var now atomic.Int64
+				running := make(chan int64, 20) // how many did when each job began
 				q := &nextQueue{}
 				q.fails.Store(2)
 				b := newBench(t, func(b *bench, c *worker.Config) {
@@ -79,7 +80,7 @@ func TestDoneNext(t *testing.T) {
 					c.Queue, c.Slots, c.Hooks.Prepare = q, tt.slots, tt.prepare
 				})
 				b.runtime.run = func(ctx context.Context, s container.Spec, io container.IO) (container.Result, error) {
-					most.Store(max(most.Load(), now.Add(1)))
+					running <- now.Add(1)
 					defer now.Add(-1)
 					return takes(time.Minute)(ctx, s, io)
 				}
@@ -91,8 +92,13 @@ func TestDoneNext(t *testing.T) {
 				for i := range 20 {
 					b.wantRecord(fmt.Sprint("job-", i), record.Completed, "")
 				}
-				if got := most.Load(); got != int64(tt.slots) {
-					t.Errorf("%d jobs ran at a time, want %d", got, tt.slots)
+				close(running)
+				most := int64(0)
+				for n := range running {
+					most = max(most, n)
+				}
+				if most != int64(tt.slots) {
+					t.Errorf("%d jobs ran at a time, want %d", most, tt.slots)
 				}
 				if alone, chosen := q.alone.Load(), q.chosen.Load(); alone != tt.alone || alone+chosen != 20 {
 					t.Errorf("Next gave %d jobs and DoneNext %d, want %d and %d", alone, chosen, tt.alone, 20-tt.alone)
