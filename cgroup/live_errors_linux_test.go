@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/edgehero/dispatch/internal/lab"
 )
 
 // childParent makes a cgroup below p, with these controllers on for its own
@@ -86,7 +88,7 @@ func TestLiveBadInput(t *testing.T) {
 func TestLiveNoPermission(t *testing.T) {
 	p := testParent(t)
 	if os.Getuid() != 0 {
-		t.Skip("only root can become another user")
+		lab.Missing(t, "root", "run the tests as root to become another user")
 	}
 	for mode, says := range map[os.FileMode]string{
 		0o700: "give its folder to this user",

@@ -19,6 +19,7 @@ import (
 
 	"github.com/edgehero/dispatch/container/supervisor"
 	"github.com/edgehero/dispatch/exit"
+	"github.com/edgehero/dispatch/internal/lab"
 	"github.com/edgehero/dispatch/jobsize"
 )
 
@@ -337,7 +338,7 @@ func TestProcessWorksInItsFolder(t *testing.T) {
 
 func TestProcessUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to run a job as another user")
+		lab.Missing(t, "root", "run the tests as root to run a job as another user")
 	}
 	var log bytes.Buffer
 	spec := smallSpec("", "sh", "-c", "id -u; id -g; id -G")

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/edgehero/dispatch/exit"
+	"github.com/edgehero/dispatch/internal/lab"
 )
 
 // nobody is a user without rights.
@@ -143,7 +144,7 @@ func commandLinesWith(t *testing.T, mark string) []string {
 // it never started, too.
 func TestFirstProcess(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to make a PID namespace")
+		lab.Missing(t, "root", "run the tests as root to make a PID namespace")
 	}
 	stranger := bystander(t)
 	key := exit.NewKey()
