@@ -122,7 +122,8 @@ func queueAlone(ctx context.Context, q *streams.Queue, slots, jobs int, run func
 	return end, nil
 }
 
-// wholeWorker is the worker with a runtime that does nothing, without records.
+// wholeWorker is the worker with a runtime that does nothing, and no record on the
+// disk.
 func wholeWorker(ctx context.Context, q *streams.Queue, slots, jobs int, run func(id string)) (end func() error, err error) {
 	w, err := worker.New(worker.Config{Queue: q, Runtime: idle{run: run}, Host: "bench", Slots: slots})
 	if err != nil {
@@ -132,7 +133,12 @@ func wholeWorker(ctx context.Context, q *streams.Queue, slots, jobs int, run fun
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(enough) }()
 	for w.Stats().Completed < int64(jobs) {
-		time.Sleep(time.Millisecond)
+		select {
+		case err := <-ended:
+			stop()
+			return nil, fmt.Errorf("the worker ended before its jobs: %w", err)
+		case <-time.After(time.Millisecond):
+		}
 	}
 	return func() error { stop(); return <-ended }, nil
 }

@@ -9,8 +9,8 @@
 // of the rounds and the ratios to the better peer are printed.
 //
 // The queue is measured alone, taking jobs as a worker does, and as the queue of a
-// whole worker with a runtime that does nothing and without records.
+// whole worker with a runtime that does nothing, which keeps no record on the disk.
 //
-// BullMQ runs under node, from the folder that -node names: run npm install there.
-// Without node it is left out, and said so.
+// BullMQ runs under node, from the folder that -node names: run npm ci there. It is
+// left out, and said so, without node and with -node none.
 package main

@@ -83,7 +83,7 @@ func report(slots int, systems []system, speeds, latencies map[string][]float64)
 			best = max(best, speed)
 		}
 	}
-	fmt.Printf("%2d slots  the better peer times %.2f is the queue, times %.2f the worker\n", slots, median(speeds["queue"])/best, median(speeds["worker"])/best)
+	fmt.Printf("%2d slots  to the better peer: the queue %.2f, the worker %.2f\n", slots, median(speeds["queue"])/best, median(speeds["worker"])/best)
 }
 
 func median(values []float64) float64 {
