@@ -158,7 +158,9 @@ func (p *program) serveQueue(ctx context.Context, h *host, d *display, flags ser
 		defer close(housekeeping)
 		h.keepHouse(ctx)
 	}()
-	p.tell(served{Event: "serving", At: time.Now().UTC(), Queue: q.place, Slots: w.Stats().Slots}, flags.json)
+	if ctx.Err() == nil { // it ends before that where the host's name is taken
+		p.tell(served{Event: "serving", At: time.Now().UTC(), Queue: q.place, Slots: w.Stats().Slots}, flags.json)
+	}
 	defer d.start(ctx, live, h.running)()
 	err = w.Run(ctx)
 	<-housekeeping
