@@ -34,6 +34,7 @@ type clientRun struct {
 	stdout  witness // into out: only the job writes there
 	stderr  *stream // of out: the client writes there, too
 	refusal head    // the beginning of stderr
+	code    int     // the client's own exit code
 	result  Result
 }
 
@@ -157,6 +158,7 @@ func (r *clientRun) runClient(ctx context.Context) error {
 		defer end()
 		// How the client ended says nothing for certain; the runtime is asked.
 		_ = cmd.Wait()
+		r.code = cmd.ProcessState.ExitCode()
 	})
 	others.Go(func() { r.dropEnvFile(ended) })
 	select {

@@ -45,12 +45,12 @@ func TestRunEnds(t *testing.T) {
 		{
 			name:   "client says 125 after the run",
 			script: script{"run": {{CID: fakeID, Code: 125, Stderr: "unexpected EOF"}}, "container inspect": {exited(0)}},
-			want:   Result{Code: 0},
+			want:   Result{Code: 0}, logged: "client_code_differs",
 		},
 		{
 			name:   "client says 0, container 125",
 			script: script{"run": {{CID: fakeID}}, "container inspect": {exited(125)}},
-			want:   Result{Code: 125},
+			want:   Result{Code: 125}, logged: "client_code_differs",
 		},
 		{
 			name: "client says 125 with the container running",
@@ -73,7 +73,7 @@ func TestRunEnds(t *testing.T) {
 			name: "daemon silent for a while",
 			script: script{"run": {{CID: fakeID, Code: 125}}, "ps": silent,
 				"container inspect": {silent[0], silent[0], exited(137)}},
-			want: Result{Code: 137},
+			want: Result{Code: 137}, logged: "client_code_differs",
 		},
 		{
 			name:   "garbage from inspect",
@@ -106,6 +106,12 @@ func TestRunEnds(t *testing.T) {
 			want:   Result{Code: -1, NeverStarted: true},
 		},
 		{
+			name: "refused by the engine with the code of a command that can't be executed",
+			script: script{"run": {{CID: fakeID, Code: 126, Stderr: "Error: crun: setrlimit `RLIMIT_NOFILE`: Operation not permitted: OCI permission denied"}},
+				"container inspect": {{Stdout: containerJSON(isCreated)}}, "image inspect": {{Stdout: `{"Id":"x"}`}}},
+			want: Result{Code: -1, NeverStarted: true},
+		},
+		{
 			name:   "never created",
 			script: script{"run": {{Code: 125, Stderr: "invalid reference"}}, "ps": unlisted, "image inspect": {{Stdout: `{"Id":"x"}`}}},
 			want:   Result{Code: -1, NeverStarted: true},
@@ -127,12 +133,12 @@ func TestRunEnds(t *testing.T) {
 		},
 		{
 			name:   "cidfile stays empty, found by its label",
-			script: script{"run": {{Stdout: "hi\n"}}, "ps": listed, "container inspect": {exited(4)}},
+			script: script{"run": {{Stdout: "hi\n", Code: 4}}, "ps": listed, "container inspect": {exited(4)}},
 			want:   Result{Code: 4},
 		},
 		{
 			name:   "cidfile holds garbage, found by its label",
-			script: script{"run": {{CID: "half an i", Stdout: "hi\n"}}, "ps": listed, "container inspect": {exited(4)}},
+			script: script{"run": {{CID: "half an i", Stdout: "hi\n", Code: 4}}, "ps": listed, "container inspect": {exited(4)}},
 			want:   Result{Code: 4},
 		},
 		{
@@ -179,7 +185,8 @@ func TestRunEnds(t *testing.T) {
 			f := newFake(t, test.script, test.short)
 			spec := smallSpec("image")
 			spec.Name = "fake"
-			got, err := f.Run(t.Context(), spec, IO{Stdin: strings.NewReader("x")})
+			var output logBuffer
+			got, err := f.Run(t.Context(), spec, IO{Stdin: strings.NewReader("x"), Log: &output})
 			f.noFiles(t)
 			if test.err != nil {
 				if !errors.Is(err, test.err) || got != (Result{}) {
@@ -201,7 +208,28 @@ func TestRunEnds(t *testing.T) {
 			if test.logged == "" && f.log.String() != "" {
 				t.Errorf("the log has\n%s", f.log.String())
 			}
+			if wrote := test.script["run"][0].Stdout; !strings.Contains(output.String(), wrote) {
+				t.Errorf("the output is %q, want %q kept", output.String(), wrote)
+			}
+			inspected := test.script["container inspect"]
+			known := len(inspected) > 0 && strings.Contains(inspected[len(inspected)-1].Stdout, fakeID)
+			f.removed(t, known && !got.Orphan)
 		})
+	}
+}
+
+// removed checks whether the container was removed, by its id: a name may be
+// another's by then, and Podman takes the file of the id away with the container.
+func (f fake) removed(t *testing.T, want bool) {
+	t.Helper()
+	calls := f.calls(t, "rm")
+	if (len(calls) > 0) != want {
+		t.Errorf("rm was called %d times, want some: %v", len(calls), want)
+	}
+	for _, call := range calls {
+		if call != "rm --force --volumes "+fakeID {
+			t.Errorf("removed by %q, want the id", call)
+		}
 	}
 }
 
@@ -277,6 +305,10 @@ func TestRunStops(t *testing.T) {
 			script: script{"run": {waits}, "stop": {{Touch: "stopped"}}, "container inspect": {running, exited(143)}},
 		},
 		{
+			name:   "stop takes, and client and runtime say 0",
+			script: script{"run": {waits}, "stop": {{Touch: "stopped"}}, "container inspect": {running, exited(0)}},
+		},
+		{
 			name:   "stop fails, kill takes",
 			script: script{"run": {waits}, "stop": {{Code: 1}}, "kill": {{Touch: "stopped"}}, "ps": listed, "container inspect": {running, running, exited(137)}},
 		},
@@ -332,9 +364,7 @@ func TestRunStops(t *testing.T) {
 			if kept := f.config.Instance.leftover.Load(); kept != test.kept {
 				t.Errorf("the instance's file is kept: %v, want %v", kept, test.kept)
 			}
-			if removed := len(f.calls(t, "rm")) > 0; removed == (test.want.Orphan || got.NeverStarted && test.kept) {
-				t.Errorf("rm was called: %v, with %+v", removed, got)
-			}
+			f.removed(t, !test.want.Orphan && !(got.NeverStarted && test.kept))
 		})
 	}
 }
@@ -379,6 +409,8 @@ func TestFactsDocker(t *testing.T) {
 		{"all there", fakeInfo, Facts{Version: "20.10.24", CPUs: jobsize.Known(2), Memory: jobsize.Known(8 << 30), Cgroup: "v2", Driver: "cgroupfs"}},
 		{"no swap, no shares", `{"ServerVersion":"1","NCPU":4,"MemTotal":1,"CgroupVersion":"1","SwapLimit":false,"CPUShares":false,"MemoryLimit":true}`,
 			Facts{Version: "1", CPUs: jobsize.Known(4), Memory: jobsize.Known(1), Cgroup: "v1", Unenforced: []string{"--memory-swap", "--cpu-shares"}}},
+		{"controllers off at boot", `{"ServerVersion":"1","MemoryLimit":false,"SwapLimit":false,"CpuCfsQuota":false,"PidsLimit":false}`,
+			Facts{Version: "1", Unenforced: []string{"--memory", "--memory-swap", "--cpus", "--pids-limit"}}},
 		{"rootless without delegation", `{"ServerVersion":"1","CgroupDriver":"none","SecurityOptions":["name=rootless"]}`,
 			Facts{Version: "1", Driver: "none", Rootless: true, Unenforced: []string{"--memory", "--memory-swap", "--cpu-shares", "--cpus", "--pids-limit"}}},
 		{"nonsense numbers", `{"ServerVersion":"1","NCPU":-2,"MemTotal":"many","CgroupVersion":3,"SwapLimit":"no"}`, Facts{Version: "1"}},

@@ -111,6 +111,10 @@ func (r *clientRun) ended(f found) {
 		// Docker notes the start of a short run once it has seen its end.
 		r.result.Started = f.Ended
 	}
+	if r.code != f.Code && !r.result.Aborted {
+		// Podman 3.3.1 ends with 0 where its container ended with 125.
+		r.note("client_code_differs", "client_code", r.code, "code", f.Code)
+	}
 	if f.OOM {
 		// Also set for a child's kill in a job that went on: a fact of its
 		// own, which decides nothing.
