@@ -54,9 +54,35 @@ func TestStateLost(t *testing.T) {
 	}
 }
 
-// TestEntryDeleted deletes the entry of a job that runs, as a trim by hand does.
+// before7 stands before a script and has XAUTOCLAIM do what it does before Redis 7:
+// an entry that was deleted comes as nil and stays pending, and there is no third
+// part that names it.
+const before7 = `
+local server = redis
+local redis = setmetatable({pcall = function(command, ...)
+  if command ~= 'XAUTOCLAIM' then return server.pcall(command, ...) end
+  local stream, group, consumer, idle, from = ...
+  local pending = server.pcall('XPENDING', stream, group, 'IDLE', idle, from, '+', 2)
+  if pending.err then return pending end
+  if not pending[1] then return {'0-0', {}} end
+  local id = pending[1][1]
+  local entry = server.call('XRANGE', stream, id, id)[1]
+  if entry then server.call('XCLAIM', stream, group, consumer, idle, id) end
+  return {pending[2] and pending[2][1] or '0-0', {entry or false}}
+end}, {__index = server})
+`
+
+// TestEntryDeleted deletes the entry of a job that runs, as a trim by hand does. It
+// is named, and pends no more.
 func TestEntryDeleted(t *testing.T) {
+	for name, server := range map[string]string{"of Redis 7": "", "before Redis 7": before7} {
+		t.Run(name, func(t *testing.T) { testEntryDeleted(t, server) })
+	}
+}
+
+func testEntryDeleted(t *testing.T, server string) {
 	s := newStand(t, lab.RedisAddr(t), time.Second)
+	s.scripts.claim = newClaimScript(server + preludeText + claimText + "return claim()")
 	s.submit("gone", "next")
 	next(t, s.Queue, "gone")
 	list := s.do("XRANGE", s.keys.ready(), "-", "+", "COUNT", "1")
@@ -73,6 +99,10 @@ func TestEntryDeleted(t *testing.T) {
 	}()
 	until(t, "the lost entry to be named", func() bool { return s.log.count("was deleted while it was claimed") > 0 })
 	s.wantLog("entry " + entries[0].ID + " was deleted")
+	pending := s.do("XPENDING", s.keys.ready(), group, "-", "+", "10")
+	if left, err := pending.ToArray(); err != nil || len(left) != 0 {
+		t.Errorf("XPENDING = %d entries, %v, want none: the lost one would come for ever", len(left), err)
+	}
 	s.submit("last")
 	<-waiting
 }
