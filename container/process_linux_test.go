@@ -111,6 +111,11 @@ func TestProcessMemoryKills(t *testing.T) {
 			if noted := strings.Contains(notes.String(), "process_memory_kills"); noted != test.kills {
 				t.Errorf("memory kills noted: %v, want %v: %s", noted, test.kills, notes.String())
 			}
+			// Both limits, so that a reader sees whose it was.
+			limits := fmt.Sprintf("own_limit=%d limit_above=%s\n", test.mem.Bytes(), strings.Replace(test.above, "max", "off", 1))
+			if test.kills && !strings.Contains(notes.String(), limits) {
+				t.Errorf("noted %q, want %q", notes.String(), limits)
+			}
 			if t.Failed() {
 				t.Log(log)
 			}
