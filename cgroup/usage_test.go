@@ -27,6 +27,8 @@ func TestUsage(t *testing.T) {
 		{"hosts/v2-old-kernel/sys/fs/cgroup/jobs/run-1", &exit.Resources{
 			OOMKills: n(1), CPUUsec: n(11057714), ThrottledUsec: n(139381), Throttled: n(17),
 		}},
+		// The root of all cgroups has few of the files.
+		{"hosts/v2-root/sys/fs/cgroup", &exit.Resources{MemSomeUsec: n(9212), MemFullUsec: n(8101), CPUUsec: n(11268000)}},
 		{"hosts/hybrid/sys/fs/cgroup/memory/docker/0a1b", nil},
 		{"usage/unknown-keys", &exit.Resources{
 			MemPeak: n(33554432), SwapPeak: n(0), OOMKills: n(2), MemSomeUsec: n(11), MemFullUsec: n(12),
