@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,7 +132,11 @@ func (run *processRun) begin() error {
 	defer read.Close()
 	run.cmd.ExtraFiles = []*os.File{read}
 	if err := run.cmd.Start(); err != nil {
-		return errors.Join(startError("the supervisor", err), write.Close())
+		kind := ErrUnavailable
+		if errors.Is(err, fs.ErrPermission) { // of the spec's folder
+			kind = ErrSpec
+		}
+		return errors.Join(startError("the supervisor", kind, err), write.Close())
 	}
 	run.alive = write
 	run.result.Started = time.Now()

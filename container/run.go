@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"sync"
@@ -149,7 +148,7 @@ func (r *clientRun) runClient(ctx context.Context) error {
 	cmd.Stdout = &r.stdout
 	cmd.Stderr = io.MultiWriter(&r.refusal, r.stderr)
 	if err := cmd.Start(); err != nil {
-		return startError(r.kind.name, err)
+		return startError(r.kind.name, ErrUnavailable, err)
 	}
 	ended, end := context.WithCancel(context.WithoutCancel(ctx))
 	var others sync.WaitGroup
@@ -170,11 +169,10 @@ func (r *clientRun) runClient(ctx context.Context) error {
 	return nil
 }
 
-// startError returns the error of a program that did not start. Arguments longer
-// than the kernel takes and a folder that the user may not enter are the spec's.
-func startError(program string, err error) error {
-	kind := ErrUnavailable
-	if errors.Is(err, syscall.E2BIG) || errors.Is(err, fs.ErrPermission) {
+// startError returns the error of a program that did not start: of a kind, but
+// arguments longer than the kernel takes are always the spec's.
+func startError(program string, kind, err error) error {
+	if errors.Is(err, syscall.E2BIG) {
 		kind = ErrSpec
 	}
 	return fmt.Errorf("start %s: %w: %w", program, kind, withoutPath(err))
