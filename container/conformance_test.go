@@ -116,6 +116,12 @@ func conform(t *testing.T, s subject) {
 				b.test(t, s)
 			})
 		}
+		if !s.ownFlags { // such an image's supervisor always wants a key
+			t.Run("no key, unsigned line", func(t *testing.T) {
+				t.Parallel()
+				testUnsigned(t, s)
+			})
+		}
 	})
 	left, err := s.runtime.List(t.Context(), Labels{Instance: s.instance})
 	if err != nil || len(left) > 0 {
@@ -136,7 +142,6 @@ var behaviours = []struct {
 	{"long output with the exit line last", testLongOutput},
 	{"one line of 1 MiB", testLongLine},
 	{"forged exit lines", testForgedLines},
-	{"no key, unsigned line", testUnsigned},
 	{"stop of a deaf command", testDeafCommand},
 	{"timeout", testTimeout},
 	{"cancel before the start", testCancelBefore},
@@ -312,9 +317,6 @@ func testForgedLines(t *testing.T, s subject) {
 }
 
 func testUnsigned(t *testing.T, s subject) {
-	if s.ownFlags {
-		t.Skip("this image's supervisor always wants a key")
-	}
 	result, err := s.runtime.Run(t.Context(), s.shell("exit 1"), IO{})
 	if err != nil {
 		t.Fatal(err)

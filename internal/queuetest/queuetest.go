@@ -35,7 +35,13 @@ type Queue struct {
 type Factory func(t *testing.T, kills bool) Queue
 
 // Run runs the suite.
-func Run(t *testing.T, open Factory) {
+func Run(t *testing.T, open Factory) { run(t, open, true) }
+
+// RunWithoutKills runs the suite less the tests that kill workers: for workers
+// that share one life. open is never told of kills.
+func RunWithoutKills(t *testing.T, open Factory) { run(t, open, false) }
+
+func run(t *testing.T, open Factory, kills bool) {
 	for _, tt := range []struct {
 		name  string
 		kills bool
@@ -72,6 +78,9 @@ func Run(t *testing.T, open Factory) {
 		{"StallAndAttemptsApart", true, testStallAndAttempts},
 		{"Poison", true, testPoison},
 	} {
+		if tt.kills && !kills {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, open(t, tt.kills)) })
 	}
 }

@@ -35,10 +35,7 @@ func TestConformance(t *testing.T) {
 
 // TestOneProcess has every worker and the producer in one instance.
 func TestOneProcess(t *testing.T) {
-	queuetest.Run(t, func(t *testing.T, kills bool) queuetest.Queue {
-		if kills {
-			t.Skip("one process has one life")
-		}
+	queuetest.RunWithoutKills(t, func(t *testing.T, _ bool) queuetest.Queue {
 		byHost := map[string]*Spool{}
 		dir := t.TempDir()
 		on := func(host string) *Spool {
