@@ -30,10 +30,10 @@
 // job_paused, job_handed_back, job_passed_on, job_never_fits, job_refused,
 // image_missing, job_started, job_ended, job_retried, job_dead,
 // job_settled_from_record, lease_lost, oom_report_below_limit, orphan,
-// orphan_stays, orphan_gone; and for faults runtime_away, queue_failed, leftovers_failed, record_read_failed,
-// record_unparseable, record_write_failed, describe_failed, pause_failed,
-// image_failed, prepare_failed, cleanup_failed, spec_refused, run_failed,
-// run_log_failed, artifacts_failed, notify_failed, observe_failed, facts_failed,
-// hosts_failed, lease_extend_failed, size_refused, job_id_refused, hook_hangs,
-// hook_panicked.
+// orphan_stays, orphan_gone; and for faults runtime_away, queue_failed,
+// leftovers_failed, record_read_failed, record_unparseable, record_write_failed,
+// describe_failed, pause_failed, image_failed, prepare_failed, cleanup_failed,
+// spec_refused, run_failed, run_log_failed, artifacts_failed, notify_failed,
+// observe_failed, facts_failed, hosts_failed, lease_extend_failed, size_refused,
+// job_id_refused, hook_hangs, hook_panicked.
 package worker
