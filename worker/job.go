@@ -88,29 +88,24 @@ func (p *pickup) event(kind EventKind) Event {
 // there.
 func (p *pickup) step(name string) { p.w.config.step(name) }
 
-// A step is one gate of a job's life: it returns nil to go on, else how the
-// pickup ends.
-type step struct {
+// steps are a job's life in order, up to its end. Each is a gate: it returns nil
+// to go on, else how the pickup ends.
+var steps = []struct {
 	name string
-	do   func() *ending
-}
-
-// steps are a job's life in order, up to its end.
-func (p *pickup) steps() []step {
-	return []step{
-		{"id", p.checkID},
-		{"leftovers", p.stopLeftovers},
-		{"settled", p.findSettled},
-		{"earlier", p.checkAttempts},
-		{"describe", p.describe},
-		{"pause", p.pause},
-		{"size", p.resolveSize},
-		{"image", p.findImage},
-		{"prepare", p.prepare},
-		{"budget", p.waitInLine},
-		{"admit", p.admit},
-		{"run", p.run},
-	}
+	do   func(*pickup) *ending
+}{
+	{"id", (*pickup).checkID},
+	{"leftovers", (*pickup).stopLeftovers},
+	{"settled", (*pickup).findSettled},
+	{"earlier", (*pickup).checkAttempts},
+	{"describe", (*pickup).describe},
+	{"pause", (*pickup).pause},
+	{"size", (*pickup).resolveSize},
+	{"image", (*pickup).findImage},
+	{"prepare", (*pickup).prepare},
+	{"budget", (*pickup).waitInLine},
+	{"admit", (*pickup).admit},
+	{"run", (*pickup).run},
 }
 
 // live is a job's whole life: the steps up to its end, then record, notify and
@@ -123,11 +118,11 @@ func (p *pickup) live() {
 	defer p.survive()
 	p.log.Info("job_picked", "stalls", p.job.Stalls)
 	p.w.observe(p.event(JobPicked))
-	for _, s := range p.steps() {
+	for _, s := range steps {
 		p.step(s.name)
 		end := p.stopped()
 		if end == nil {
-			end = s.do()
+			end = s.do(p)
 		}
 		if end != nil {
 			p.finish(*end)
@@ -146,20 +141,6 @@ func (w *Worker) cleanUp(made Preparation) {
 	}, nil)
 	if err != nil {
 		w.log.Error("cleanup_failed", "error", err)
-	}
-}
-
-// startRenewing keeps the claim until the returned function is called.
-func (p *pickup) startRenewing() (stop func()) {
-	ctx, cancel := context.WithCancel(p.settling)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.keepLease(ctx)
-	}()
-	return func() {
-		cancel()
-		<-done
 	}
 }
 

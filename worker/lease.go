@@ -8,22 +8,36 @@ import (
 	"github.com/edgehero/dispatch/container"
 )
 
-// keepLease renews the claim until ctx ends, and stops the job when somebody
-// asked for its cancel or when another worker got it.
-func (p *pickup) keepLease(ctx context.Context) {
+// startRenewing keeps the claim until the returned function is called. A job that
+// ends before the first renewal costs a timer and no goroutine.
+func (p *pickup) startRenewing() (stop func()) {
 	interval := p.w.config.CancelPoll
 	if lease := p.delivery.Lease(); lease > 0 {
 		interval = min(interval, lease/3)
 	}
-	timer := time.NewTimer(p.firstRenewal(interval))
-	defer timer.Stop()
+	first := interval
+	if p.job.Stalls > 0 { // it may have been cancelled since
+		first = 0
+	}
+	ctx, cancel := context.WithCancel(p.settling)
+	ended := make(chan struct{})
+	timer := time.AfterFunc(first, func() {
+		defer close(ended)
+		p.keepLease(ctx, interval)
+	})
+	return func() {
+		cancel()
+		if !timer.Stop() {
+			<-ended
+		}
+	}
+}
+
+// keepLease renews the claim at an interval until ctx ends, and stops the job when
+// somebody asked for its cancel or when another worker got it.
+func (p *pickup) keepLease(ctx context.Context, interval time.Duration) {
 	failing := false
 	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
 		cancel, err := p.delivery.Extend(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -39,17 +53,10 @@ func (p *pickup) keepLease(ctx context.Context) {
 			p.stop(container.ErrCancelled)
 		}
 		failing = err != nil
-		timer.Reset(interval)
+		if !sleep(ctx, interval) {
+			return
+		}
 	}
-}
-
-// firstRenewal returns the wait before the first renewal. A job that stalled may
-// have been cancelled since.
-func (p *pickup) firstRenewal(interval time.Duration) time.Duration {
-	if p.job.Stalls > 0 {
-		return 0
-	}
-	return interval
 }
 
 // loseLease notes that the job is another worker's. Once the queue is being

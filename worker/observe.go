@@ -2,19 +2,22 @@ package worker
 
 import "context"
 
-// observe tells the embedder of an event. A call that hangs is told of no more
-// until it returns: what becomes of jobs never waits for who looks on.
+// observe tells the embedder of an event.
 func (w *Worker) observe(e Event) {
-	hook := w.config.Hooks.Observe
-	if hook == nil {
-		return
+	if w.config.Hooks.Observe != nil {
+		w.tellObserver(e)
 	}
+}
+
+// tellObserver calls the hook. While a call hangs no other is made: what becomes of
+// jobs never waits for who looks on.
+func (w *Worker) tellObserver(e Event) {
 	if w.hooks.hangs("Observe") {
 		w.counts.events.Add(1)
 		return
 	}
 	_, err := call(context.Background(), &w.hooks, "Observe", w.config.HookLimit, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, hook(ctx, e)
+		return struct{}{}, w.config.Hooks.Observe(ctx, e)
 	}, nil)
 	if err != nil {
 		w.counts.events.Add(1)
