@@ -46,6 +46,27 @@ func TestCancelRunning(t *testing.T) {
 	})
 }
 
+// A job whose worker died is asked for its cancel at once: it may have come while
+// there was nobody to ask.
+func TestCancelWithoutAWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(b *bench, c *worker.Config) {
+			c.Queue = alteredQueue{b.queue, func(job *worker.Job) {
+				job.Stalls = 1
+				if _, err := b.queue.Cancel(context.Background(), "job"); err != nil {
+					t.Error(err)
+				}
+			}}
+		})
+		b.runtime.run = untilStopped
+		b.submit("job")
+		b.start()
+		synctest.Wait()
+		b.wantRecord("job", record.Policy, "operator-cancel")
+		b.end()
+	})
+}
+
 // A job that is cancelled before its run starts nothing, wherever it stands.
 func TestCancelBeforeTheRun(t *testing.T) {
 	hang := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
