@@ -25,6 +25,12 @@ local function call(key, ...)
   if type(answer) == 'table' and answer.err and string.find(answer.err, 'NOGROUP', 1, true) then
     -- A group that is gone, with its server's state, is made again from the first
     -- entry on, so that nothing that waits is skipped.
+    if key == ready then
+      if redis.pcall('HGET', server_key, 'group') == 'made' then
+        fault(key .. ': its group was gone, perhaps with entries; a job that waits and never comes can be submitted again')
+      end
+      redis.pcall('HSET', server_key, 'group', 'made')
+    end
     redis.pcall('XGROUP', 'CREATE', key, group, '0', 'MKSTREAM')
     answer = redis.pcall(...)
   end

@@ -17,7 +17,8 @@
 // of the last moments may be gone. A job that came back that way is settled from
 // its record, where the record can be seen, and else runs again. Use append-only
 // persistence and the maxmemory policy noeviction; [Queue.Warnings] says when a
-// server is set up otherwise.
+// server is set up otherwise. A job whose place in the queue is deleted all the
+// same waits until it is submitted again.
 //
 // # Layout
 //
@@ -31,7 +32,8 @@
 //	P dead            stream: jobs that are not tried again, and why
 //	P ended:ID        text: how a job ended, for a while
 //	P runs:rec:ID     text: the job's record as other hosts may read it, for a while
-//	P server          hash: which server answers, and since when without a gap
+//	P server          hash: which server answers, since when without a gap, and
+//	                  whether it ever had the group of ready
 //	P changed         text: since when it is this one, if there was another before
 //
 // The fields of a job's hash, of which one that has no value is missing:

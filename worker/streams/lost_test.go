@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +29,72 @@ func TestGroupLost(t *testing.T) {
 		t.Errorf("Extend = %v, want no error", err)
 	}
 	done(t, running)
+	s.wantLog("its group was gone")
 	s.wantEmpty()
+}
+
+// TestListsLost deletes the lists of jobs, as an eviction does: it is named, and a
+// job that is submitted again is in its list again, once.
+func TestListsLost(t *testing.T) {
+	s := newStand(t, lab.RedisAddr(t), time.Minute)
+	jobs := []worker.Job{{ID: "waits"}, {ID: "bound", Host: s.config.Host}, {ID: "delayed", Delay: time.Hour}}
+	for _, job := range jobs {
+		if err := s.Submit(t.Context(), job); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []worker.Delivery{next(t, s.Queue, "bound"), next(t, s.Queue, "waits")} {
+		if err := d.Defer(t.Context(), time.Time{}, ""); err != nil { // so that each list is known to the server
+			t.Fatal(err)
+		}
+	}
+	s.do("DEL", s.keys.ready(), s.keys.readyOn(s.config.Host), s.keys.delayed())
+	s.submit("other")
+	done(t, next(t, s.Queue, "other"))
+	s.wantLog("its group was gone")
+	for _, job := range jobs {
+		if err := s.Submit(t.Context(), job); err != nil {
+			t.Errorf("Submit of %q, which no list has = %v, want no error", job.ID, err)
+		}
+		if err := s.Submit(t.Context(), job); !errors.Is(err, worker.ErrDuplicate) {
+			t.Errorf("Submit of %q once more = %v, want ErrDuplicate", job.ID, err)
+		}
+	}
+	for _, id := range []string{"bound", "waits"} {
+		done(t, next(t, s.Queue, id))
+	}
+	if status, err := s.Status(t.Context(), "delayed"); err != nil || status.State != worker.Delayed {
+		t.Errorf("Status of the delayed job = %q, %v, want delayed", status.State, err)
+	}
+	if _, err := s.Cancel(t.Context(), "delayed"); err != nil {
+		t.Error(err)
+	}
+	s.wantEmpty()
+}
+
+// TestSubmitAnswerLost cuts the connection before the answer, and has the job end
+// before the call is repeated: it must not run again.
+func TestSubmitAnswerLost(t *testing.T) {
+	server := lab.Redis(t)
+	proxy := newProxy(t, server.Addr)
+	s := newStand(t, proxy.addr(), time.Minute)
+	s.submit("before") // the server knows the script now
+	direct := open(t, Config{Client: openClient(t, server.Addr), Prefix: s.config.Prefix, Host: "host-b", Lease: time.Minute})
+	done(t, next(t, direct, "before"))
+	proxy.cutting(1)
+	submitted := make(chan error, 1)
+	go func() { submitted <- s.Submit(t.Context(), worker.Job{ID: "job"}) }()
+	done(t, next(t, direct, "job"))
+	until(t, "a cut", func() bool { return proxy.cutting(1) > 0 })
+	proxy.cutting(0)
+	if err := <-submitted; err != nil {
+		t.Errorf("Submit = %v, want no error", err)
+	}
+	if status, err := s.Status(t.Context(), "job"); err != nil || status.State != worker.Settled {
+		t.Errorf("Status = %+v, %v, want it settled, and not submitted anew", status, err)
+	}
+	s.submit("job") // another call does that
+	done(t, next(t, direct, "job"))
 }
 
 // TestStateLost empties the server under a worker that waits.

@@ -171,28 +171,3 @@ func TestDoneNextAnswerLost(t *testing.T) {
 		t.Errorf("Status(b) = %+v, %v, want settled once", status, err)
 	}
 }
-
-// TestSubmitAnswerLost cuts the connection before the answer, and has the job end
-// before the call is repeated: it must not run again.
-func TestSubmitAnswerLost(t *testing.T) {
-	server := lab.Redis(t)
-	proxy := newProxy(t, server.Addr)
-	s := newStand(t, proxy.addr(), time.Minute)
-	s.submit("before") // the server knows the script now
-	direct := open(t, Config{Client: openClient(t, server.Addr), Prefix: s.config.Prefix, Host: "host-b", Lease: time.Minute})
-	done(t, next(t, direct, "before"))
-	proxy.cutting(1)
-	submitted := make(chan error, 1)
-	go func() { submitted <- s.Submit(t.Context(), worker.Job{ID: "job"}) }()
-	done(t, next(t, direct, "job"))
-	until(t, "a cut", func() bool { return proxy.cutting(1) > 0 })
-	proxy.cutting(0)
-	if err := <-submitted; err != nil {
-		t.Errorf("Submit = %v, want no error", err)
-	}
-	if status, err := s.Status(t.Context(), "job"); err != nil || status.State != worker.Settled {
-		t.Errorf("Status = %+v, %v, want it settled, and not submitted anew", status, err)
-	}
-	s.submit("job") // another call does that
-	done(t, next(t, direct, "job"))
-}

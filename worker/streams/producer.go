@@ -17,7 +17,8 @@ import (
 
 var _ worker.Producer = (*Queue)(nil)
 
-// Submit adds a job. It returns worker.ErrDuplicate while the id is known.
+// Submit adds a job. It returns worker.ErrDuplicate while the id is known, unless
+// the job waits and the server has lost its place: then it gets one again.
 func (q *Queue) Submit(ctx context.Context, job worker.Job) error {
 	if err := job.Check(); err != nil {
 		return fmt.Errorf("submit a job: %w", err)
@@ -99,7 +100,7 @@ func (q *Queue) endedStatus(ctx context.Context, id string) (worker.Status, erro
 	status := worker.Status{State: worker.Settled, Job: worker.Job{ID: id}}
 	var settled string
 	if _, err := fmt.Sscanf(text, "%s %s %d %d", &status.Cancel, &settled, &status.Attempts, &status.Stalls); err != nil {
-		return worker.Status{}, fmt.Errorf("read a job's status: how job %.64q ended is %.64q, want five words", id, text)
+		return worker.Status{}, fmt.Errorf("read a job's status: how job %.64q ended is %.64q, want an answer, what settled it and two counts", id, text)
 	}
 	if status.Cancel == "-" {
 		status.Cancel = ""
