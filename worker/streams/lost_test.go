@@ -148,7 +148,7 @@ func TestEntryDeleted(t *testing.T) {
 
 func testEntryDeleted(t *testing.T, server string) {
 	s := newStand(t, lab.RedisAddr(t), time.Second)
-	s.scripts.claim = newClaimScript(server + preludeText + claimText + "return claim()")
+	s.scripts.claim = newClaimScript(server + preludeText + takeText + claimText)
 	s.submit("gone", "next")
 	next(t, s.Queue, "gone")
 	list := s.do("XRANGE", s.keys.ready(), "-", "+", "COUNT", "1")

@@ -16,6 +16,8 @@ var (
 	preludeText string
 	//go:embed submit.lua
 	submitText string
+	//go:embed take.lua
+	takeText string
 	//go:embed claim.lua
 	claimText string
 	//go:embed extend.lua
@@ -40,8 +42,8 @@ func newScripts() scripts {
 	return scripts{
 		submit: script(submitText), extend: script(extendText), cancel: script(cancelText), requeue: script(requeueText),
 		settle:      script(settleText + "return settle(KEYS, ARGV)"),
-		claim:       newClaimScript(preludeText + claimText + "return claim()"),
-		settleClaim: newClaimScript(preludeText + claimText + settleText + settleClaimText),
+		claim:       newClaimScript(preludeText + takeText + claimText),
+		settleClaim: newClaimScript(preludeText + takeText + settleText + settleClaimText),
 	}
 }
 

@@ -1,5 +1,5 @@
 -- Ends a delivery and claims the next job.
--- KEYS 1 to 5, ARGV 1 to 9: what claim.lua takes.
+-- KEYS 1 to 5, ARGV 1 to 9: what take.lua takes.
 -- KEYS 6 to 11, ARGV 10 to 20: what settle.lua takes.
 -- Returns what settle.lua does unless that is 'ok', and then two lists as
 -- claim.lua does; the second is empty when there is no job.
