@@ -26,15 +26,17 @@ const reasonUnreadable = "worker-error"
 // Next waits for a job that this host may run and claims it. It returns ctx's
 // error when that ends.
 func (q *Queue) Next(ctx context.Context) (worker.Delivery, error) {
+	var found idle
 	for {
-		d, next, err := q.claim(ctx)
+		d, now, err := q.claim(ctx, found)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("claim a job: %w", err)
 		case d == nil:
-			q.wait(ctx, next)
+			found = now
 			continue
 		}
+		found = idle{}
 		readable, err := q.read(ctx, d)
 		if err != nil {
 			return nil, fmt.Errorf("claim a job: %w", err)
@@ -45,16 +47,17 @@ func (q *Queue) Next(ctx context.Context) (worker.Delivery, error) {
 	}
 }
 
-// idle says what a claim found when there was no job.
+// idle says what a claim found when there was no job. The next claim waits until
+// there may be one; after the zero idle it does not.
 type idle struct {
-	due         time.Duration // until it is worth to ask again; -1: for a new entry
+	wait        time.Duration // at most so long
 	ready       string        // the last entry of each stream
 	readyOnHost string
 }
 
-// claim claims a job; without one the delivery is nil.
-func (q *Queue) claim(ctx context.Context) (*delivery, idle, error) {
-	answer, err := q.askClaim(ctx, q.scripts.claim, nil, nil)
+// claim claims a job, once there may be one; without one the delivery is nil.
+func (q *Queue) claim(ctx context.Context, found idle) (*delivery, idle, error) {
+	answer, err := q.askClaim(ctx, q.scripts.claim, found, nil, nil)
 	if err != nil {
 		return nil, idle{}, err
 	}
@@ -67,28 +70,50 @@ func (q *Queue) claim(ctx context.Context) (*delivery, idle, error) {
 	case deliveryFields:
 		return newDelivery(q, fields), idle{}, nil
 	case 3:
-		due, err := strconv.ParseInt(fields[0], 10, 64)
-		if err != nil {
-			due = longestWait.Milliseconds()
+		wait := min(longestWait, q.config.Lease/4)
+		if due, err := strconv.ParseInt(fields[0], 10, 64); err == nil && due >= 0 {
+			wait = min(wait, time.Duration(due)*time.Millisecond)
 		}
-		due = min(due, longestWait.Milliseconds())
-		return nil, idle{time.Duration(due) * time.Millisecond, fields[1], fields[2]}, nil
+		return nil, idle{wait, fields[1], fields[2]}, nil
 	}
 	return nil, idle{}, fmt.Errorf("the claim script gave %d fields", len(fields))
 }
 
-// askClaim carries out a script that claims. keys and args are what it takes
-// beside those of a claim.
-func (q *Queue) askClaim(ctx context.Context, script claimScript, keys, args []string) (rueidis.RedisMessage, error) {
+// askClaim carries out a script that claims, after the wait that is found to be
+// worth it. keys and args are what it takes beside those of a claim.
+func (q *Queue) askClaim(ctx context.Context, script claimScript, found idle, keys, args []string) (rueidis.RedisMessage, error) {
 	keys = append([]string{q.keys.ready(), q.keys.readyOn(q.config.Host), q.keys.delayed(), q.keys.server(), q.keys.changed()}, keys...)
 	nonce := rand.Text()
 	look := q.timeToLook()
 	return q.ask(ctx, func(ctx context.Context, again bool) rueidis.RedisResult {
-		return script.exec(ctx, q.config.Client, keys, look || again, func(look bool) []string {
+		claim := func(look bool) []string {
 			return append([]string{q.keys.jobs(), q.keys.hosts(), group, q.consumer, q.config.Host, nonce,
 				millis(q.config.Lease), flag(look), flag(again)}, args...)
-		})
+		}
+		if again || found.wait < time.Millisecond { // XREAD takes a block of 0 for ever
+			return script.exec(ctx, q.config.Client, keys, look || again, claim)
+		}
+		return q.waitAndClaim(ctx, script, found, keys, look, claim)
 	})
+}
+
+// waitAndClaim sends the claim behind the wait, so that the server carries it out
+// as soon as there is an entry, without a round trip in between.
+func (q *Queue) waitAndClaim(ctx context.Context, script claimScript, found idle, keys []string, look bool, claim func(look bool) []string) rueidis.RedisResult {
+	client := q.config.Client
+	limited, stop := context.WithTimeout(context.WithoutCancel(ctx), found.wait+answerLimit)
+	defer stop()
+	answers := client.DoMulti(limited,
+		client.B().Xread().Block(found.wait.Milliseconds()).Streams().
+			Key(q.keys.ready(), q.keys.readyOn(q.config.Host)).Id(found.ready, found.readyOnHost).Build(),
+		script.command(client, keys, claim(look)))
+	if reply, ok := rueidis.IsRedisErr(answers[0].Error()); ok && !reply.IsNil() {
+		sleep(ctx, found.wait) // the claim says what is wrong
+	}
+	if script.unknown(answers[1]) {
+		return script.exec(limited, client, keys, look, claim)
+	}
+	return answers[1]
 }
 
 // pair reads the answer of a script that claims: what it found wrong, and what it
@@ -123,25 +148,6 @@ func (q *Queue) read(ctx context.Context, d *delivery) (readable bool, err error
 		return false, err
 	}
 	return false, nil
-}
-
-// wait returns when a new entry may be there, without claiming anything.
-func (q *Queue) wait(ctx context.Context, i idle) {
-	block := min(longestWait, q.config.Lease/4)
-	if i.due >= 0 {
-		block = min(block, i.due)
-	}
-	if block < time.Millisecond {
-		return // XREAD takes a block of 0 for ever
-	}
-	// A server may answer late; one that hangs is not waited for.
-	limited, cancel := context.WithTimeout(ctx, 2*block+time.Second)
-	defer cancel()
-	err := q.config.Client.Do(limited, q.config.Client.B().Xread().Block(block.Milliseconds()).Streams().
-		Key(q.keys.ready(), q.keys.readyOn(q.config.Host)).Id(i.ready, i.readyOnHost).Build()).Error()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		sleep(ctx, block) // the next claim says what is wrong
-	}
 }
 
 // deliveryFields is how many fields the claim script gives of a job.

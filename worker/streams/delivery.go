@@ -61,7 +61,7 @@ func (d *delivery) Done(ctx context.Context, rec *record.Record) error {
 func (d *delivery) DoneNext(ctx context.Context, rec *record.Record) (worker.Delivery, error) {
 	var next *delivery
 	err := d.settleBy(ctx, finished(rec), func(keys, args []string) (string, error) {
-		answer, err := d.queue.askClaim(ctx, d.queue.scripts.settleClaim, keys, args)
+		answer, err := d.queue.askClaim(ctx, d.queue.scripts.settleClaim, idle{}, keys, args)
 		if err != nil {
 			return "", err
 		}

@@ -12,13 +12,15 @@
 // # What it cannot promise
 //
 // A host that is cut off for longer than a lease may still run its job when
-// another host begins it again; exactly one of the two settles it. Redis copies
-// to its replicas late: when a replica is promoted, submissions and settlements
-// of the last moments may be gone. A job that came back that way is settled from
-// its record, where the record can be seen, and else runs again. Use append-only
-// persistence and the maxmemory policy noeviction; [Queue.Warnings] says when a
-// server is set up otherwise. A job whose place in the queue is deleted all the
-// same waits until it is submitted again.
+// another host begins it again; exactly one of the two settles it. A host that
+// is cut off while it waits for a job may be given one within the next second,
+// which then stands still for a lease. Redis copies to its replicas late: when a
+// replica is promoted, submissions and settlements of the last moments may be
+// gone. A job that came back that way is settled from its record, where the
+// record can be seen, and else runs again. Use append-only persistence and the
+// maxmemory policy noeviction; [Queue.Warnings] says when a server is set up
+// otherwise. A job whose place in the queue is deleted all the same waits until
+// it is submitted again.
 //
 // # Layout
 //

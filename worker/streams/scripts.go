@@ -60,11 +60,21 @@ func newClaimScript(text string) claimScript {
 // exec carries the script out. args gives its arguments, with or without a look
 // at the server.
 func (s claimScript) exec(ctx context.Context, client rueidis.Client, keys []string, look bool, args func(look bool) []string) rueidis.RedisResult {
-	answer := client.Do(ctx, client.B().Evalsha().Sha1(s.digest).Numkeys(int64(len(keys))).
-		Key(keys...).Arg(args(look)...).Build())
-	if reply, ok := rueidis.IsRedisErr(answer.Error()); ok && reply.IsNoScript() {
+	answer := client.Do(ctx, s.command(client, keys, args(look)))
+	if s.unknown(answer) {
 		answer = client.Do(ctx, client.B().Eval().Script(s.text).Numkeys(int64(len(keys))).
 			Key(keys...).Arg(args(true)...).Build())
 	}
 	return answer
+}
+
+// command is the call of a script that the server knows.
+func (s claimScript) command(client rueidis.Client, keys, args []string) rueidis.Completed {
+	return client.B().Evalsha().Sha1(s.digest).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// unknown reports whether the server does not know the script.
+func (claimScript) unknown(answer rueidis.RedisResult) bool {
+	reply, ok := rueidis.IsRedisErr(answer.Error())
+	return ok && reply.IsNoScript()
 }
