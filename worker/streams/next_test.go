@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,4 +171,29 @@ func TestDoneNextAnswerLost(t *testing.T) {
 	if status, err := s.Status(t.Context(), "b"); err != nil || status.State != worker.Settled || status.Attempts != 0 {
 		t.Errorf("Status(b) = %+v, %v, want settled once", status, err)
 	}
+}
+
+// TestNextWaits submits to a worker that waits at a server that has forgotten the
+// scripts meanwhile.
+func TestNextWaits(t *testing.T) {
+	s := newStand(t, lab.Redis(t).Addr, time.Minute)
+	got := make(chan error, 1)
+	go func() {
+		d, err := s.Next(t.Context())
+		if err == nil {
+			err = d.Done(t.Context(), nil)
+		}
+		got <- err
+	}()
+	until(t, "the worker to wait", func() bool {
+		clients := s.do("INFO", "clients")
+		text, _ := clients.ToString()
+		return strings.Contains(text, "blocked_clients:1")
+	})
+	s.do("SCRIPT", "FLUSH")
+	s.submit("job")
+	if err := <-got; err != nil {
+		t.Errorf("Next and Done = %v, want no error", err)
+	}
+	s.wantEmpty()
 }
