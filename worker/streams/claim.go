@@ -24,7 +24,8 @@ const longestWait = time.Second
 const reasonUnreadable = "worker-error"
 
 // Next waits for a job that this host may run and claims it. It returns ctx's
-// error when that ends.
+// error when that ends, up to a second later where it waits, unless it was given a
+// job meanwhile.
 func (q *Queue) Next(ctx context.Context) (worker.Delivery, error) {
 	var found idle
 	for {

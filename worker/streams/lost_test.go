@@ -33,8 +33,9 @@ func TestGroupLost(t *testing.T) {
 	s.wantEmpty()
 }
 
-// TestListsLost deletes the lists of jobs, as an eviction does: it is named, and a
-// job that is submitted again is in its list again, once.
+// TestListsLost deletes the lists of jobs, as an eviction does: that everybody's
+// stream is gone is named, and a job that is submitted again is in its list again,
+// once.
 func TestListsLost(t *testing.T) {
 	s := newStand(t, lab.RedisAddr(t), time.Minute)
 	jobs := []worker.Job{{ID: "waits"}, {ID: "bound", Host: s.config.Host}, {ID: "delayed", Delay: time.Hour}}
@@ -103,14 +104,7 @@ func TestStateLost(t *testing.T) {
 	s.submit("before")
 	old := next(t, s.Queue, "before")
 	s.do("EVAL", "for _, k in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', k) end", "0", s.config.Prefix+"*")
-	got := make(chan error, 1)
-	go func() {
-		d, err := s.Next(t.Context())
-		if err == nil {
-			err = d.Done(t.Context(), nil)
-		}
-		got <- err
-	}()
+	got := s.nextAndDone()
 	s.submit("after")
 	if err := <-got; err != nil {
 		t.Errorf("Next and Done = %v, want no error", err)

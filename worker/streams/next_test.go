@@ -171,20 +171,16 @@ func TestDoneNextAnswerLost(t *testing.T) {
 	if status, err := s.Status(t.Context(), "b"); err != nil || status.State != worker.Settled || status.Attempts != 0 {
 		t.Errorf("Status(b) = %+v, %v, want settled once", status, err)
 	}
+	if s.number("EXISTS", s.keys.readyOn("host-a")) != 0 {
+		t.Error("looking for the lost answer made a stream of the host, which has no jobs of its own")
+	}
 }
 
 // TestNextWaits submits to a worker that waits at a server that has forgotten the
 // scripts meanwhile.
 func TestNextWaits(t *testing.T) {
 	s := newStand(t, lab.Redis(t).Addr, time.Minute)
-	got := make(chan error, 1)
-	go func() {
-		d, err := s.Next(t.Context())
-		if err == nil {
-			err = d.Done(t.Context(), nil)
-		}
-		got <- err
-	}()
+	got := s.nextAndDone()
 	until(t, "the worker to wait", func() bool {
 		clients := s.do("INFO", "clients")
 		text, _ := clients.ToString()

@@ -93,6 +93,19 @@ func done(t *testing.T, d worker.Delivery) {
 	}
 }
 
+// nextAndDone settles the next job, whenever it comes, and sends how that went.
+func (s *stand) nextAndDone() <-chan error {
+	got := make(chan error, 1)
+	go func() {
+		d, err := s.Next(s.t.Context())
+		if err == nil {
+			err = d.Done(s.t.Context(), nil)
+		}
+		got <- err
+	}()
+	return got
+}
+
 // logText is a log that tests look into.
 type logText struct {
 	mu  sync.Mutex

@@ -119,6 +119,8 @@ end
 -- Returns a delivery if it comes upon one.
 local function look_further()
   local since -- when (ms) the server began to answer without a gap
+  -- A host without jobs of its own has no stream, and gets none by being looked at.
+  local streams = redis.call('EXISTS', ready_here) > 0 and {ready_here, ready} or {ready}
 
   -- Looks which server answers, and notes it: one that was put in another one's
   -- place, or was away, may not know of the last claims and extensions.
@@ -182,7 +184,6 @@ local function look_further()
 
   -- A delivery of a lost lease: an entry that has not been extended for a lease.
   local function lost_lease(stream)
-    if redis.call('EXISTS', stream) == 0 then return nil end
     local cursor = '0-0'
     repeat
       -- An empty answer with a cursor means: go on from there.
@@ -218,18 +219,21 @@ local function look_further()
   if look == '1' then look_at_server() end
   changed = tonumber(call(changed_key, 'GET', changed_key)) or 0
   if again == '1' then
-    local d = repeated(ready_here) or repeated(ready)
-    if d then return d end
+    for _, stream in ipairs(streams) do
+      local d = repeated(stream)
+      if d then return d end
+    end
   end
   promote()
   if look == '1' then
-    drop_consumers(ready)
-    drop_consumers(ready_here)
+    for _, stream in ipairs(streams) do drop_consumers(stream) end
     -- Workers can't extend while the server is away, nor does a promoted one know
     -- of the last claims: for one lease after that nobody is taken for lost.
     if now_ms() - since >= lease then
-      local d = lost_lease(ready_here) or lost_lease(ready)
-      if d then return d end
+      for _, stream in ipairs(streams) do
+        local d = lost_lease(stream)
+        if d then return d end
+      end
     end
   end
   if redis.pcall('XLEN', ready_here) ~= 0 then return next_entry(ready_here) end
